@@ -62,12 +62,9 @@ class Adversary(Protocol):
     name: str
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
-        """An action that a careless agent might take instead of ``good``, which is right;
-        ``None`` if there is none.
-
-        It is possible on the screen, in whose indices both are, but it may also be right. Equal
-        arguments give equal answers.
-        """
+        """An action that a careless agent might take instead of ``good``, in the indices of the
+        whole screen; ``None`` if there is none. It may also be right. Equal arguments give equal
+        answers."""
         ...
 
 
@@ -77,12 +74,9 @@ class Teacher(Protocol):
     name: str
 
     async def show(self, decision: Decision, state: object | None, *, seed: int) -> Action | None:
-        """An action in the indices of the whole screen; ``None`` if the teacher knows none. The
-        judge of single actions grades it, and only right actions are used.
-
-        ``state`` is a snapshot of the environment at this decision; ``None`` if it makes none.
-        Equal arguments give equal answers.
-        """
+        """An action in the indices of the whole screen, which the judge grades; ``None`` if the
+        teacher knows none. ``state``: a snapshot of the environment at this decision; ``None`` if
+        it makes none. Equal arguments give equal answers."""
         ...
 
 
@@ -94,11 +88,18 @@ class ScriptedAdversary:
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
         """See :class:`Adversary`; always finds one."""
-        observation = decision.observation
-        weights: dict[Action, float] = {}
-        for action, weight in mistakes(observation, good):
-            if action.key != good.key and fits(action, observation):
-                weights.setdefault(with_label(action, observation), weight)
+        screen, weights = decision.observation, dict[Action, float]()
+        # All similar elements and texts together have one weight, regardless of their number.
+        close = [*_other_elements(screen, good), *_other_words(screen, good)]
+        offered = [(action, _CLOSE / len(close)) for action in close]
+        if good.direction is not None:
+            turned = msgspec.structs.replace(good, direction=_TURNED[good.direction])
+            offered.append((turned, _CLOSE / 2))
+        offered.append((Action(action_type="status", goal_status="complete"), _FAR))
+        offered.append((Action(action_type="navigate_back"), _FAR))
+        for action, weight in offered:
+            if action.key != good.key and fits(action, screen):
+                weights.setdefault(with_label(action, screen), weight)
         return random.Random(seed).choices(list(weights), list(weights.values()))[0]
 
 
@@ -146,11 +147,8 @@ def fits(action: Action, observation: Observation) -> bool:
 
 
 def adversary_chat(decision: Decision, good: Action) -> tuple[ChatMessage, ...]:
-    """The prompt of an adversary: the context of a decision and the action that is right there.
-
-    What the agent heard is left out, so that no mistake of another influences the negative. The
-    prompt names only kinds of actions that the screen offers.
-    """
+    """The prompt of an adversary, without what the agent heard. It names only kinds of actions that
+    the screen offers."""
     screen = decision.observation
     fields = ["action_type", "target (the label of the element)", "index (its number)"]
     fields += [field for field, kinds in _FIELDS.items() if any(map(screen.offers, kinds))]
@@ -162,21 +160,6 @@ def adversary_chat(decision: Decision, good: Action) -> tuple[ChatMessage, ...]:
         f"{context(screen)}\n\nThe right next action: {good.json()}\n\nWrite a tempting wrong one."
     )
     return (ChatMessage("system", system), ChatMessage("user", user))
-
-
-def mistakes(observation: Observation, good: Action) -> Iterator[tuple[Action, float]]:
-    """Wrong actions with weights. They may contain ``good`` and actions that do not fit the screen.
-
-    All similar elements and texts together have one weight, regardless of their number.
-    """
-    close = [*_other_elements(observation, good), *_other_words(observation, good)]
-    for action in close:
-        yield action, _CLOSE / len(close)
-    if good.direction is not None:
-        turned = _TURNED[good.direction]
-        yield msgspec.structs.replace(good, direction=turned), _CLOSE / 2
-    yield Action(action_type="status", goal_status="complete"), _FAR
-    yield Action(action_type="navigate_back"), _FAR
 
 
 def _other_elements(observation: Observation, good: Action) -> Iterator[Action]:
@@ -193,7 +176,6 @@ def _other_elements(observation: Observation, good: Action) -> Iterator[Action]:
 
 
 def _other_words(observation: Observation, good: Action) -> Iterator[Action]:
-    """The same action with another text from the goal or the screen."""
     right, offered = _words(good.text or ""), list[str]()
     if good.text is not None and good.action_type == "input_text":
         offered = [w for w in re.findall(r"\w+", observation.goal) if w.casefold() not in right]

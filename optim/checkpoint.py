@@ -3,7 +3,6 @@
     checkpoints/iteration-0003/
         state.json           counters, settings and metrics
         edges.safetensors
-        edge_optimizer.pt
         adapters/
 
 A checkpoint gets its name when all of it is written; then the one before it is removed.
@@ -12,18 +11,15 @@ A checkpoint gets its name when all of it is written; then the one before it is 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.files import append_line, replacing_folder, write_atomic
-from swarm_ui.optim.config import TeamConfig, expect_same
+from swarm_ui.files import append_line, replacing_folder, whole_lines, write_atomic
+from swarm_ui.optim.config import expect_same
 from swarm_ui.optim.credit.trust import Evidence
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.examples import Trainable
@@ -41,23 +37,16 @@ class TeamState(msgspec.Struct, kw_only=True):
 
     iteration: int = 0
     """Number of finished iterations."""
-    untrained: list[str] = []
+    settings: dict[str, Any] = {}
+    """Those of the training, and the adapter of each agent."""
+    untrained: list[str]
     """The adapters that nothing had trained when the training began."""
     trust: list[Evidence] | None = None
     """What :class:`Trust` has learned about the critic; ``None``: its weight is not learned."""
     history: list[dict[str, Any]] = []
-    config: dict[str, Any] = {}
-    adapters: dict[str, str] = {}
-    """The adapter of each agent."""
 
 
-def save(
-    folder: Path,
-    state: TeamState,
-    model: Trainable,
-    edges: EdgeDistribution,
-    optimizer: torch.optim.Optimizer,
-) -> None:
+def save(folder: Path, state: TeamState, model: Trainable, edges: EdgeDistribution) -> None:
     """Append the newest metrics to ``metrics.jsonl``, which also holds what a run logs about its
     rollouts, write a checkpoint, and remove the others. Raises ``ConfigError`` if a file cannot be
     written; then the checkpoint before it is whole."""
@@ -67,8 +56,6 @@ def save(
         with replacing_folder(path) as part:
             model.save_adapters(part / "adapters")
             edges.save(part / "edges.safetensors")
-            torch.save(optimizer.state_dict(), state_of_edges := BytesIO())
-            (part / "edge_optimizer.pt").write_bytes(state_of_edges.getvalue())
             text = msgspec.json.format(msgspec.json.encode(state))
             (part / "state.json").write_bytes(text)
         for other in path.parent.glob("*iteration-*"):  # also parts that a kill has left
@@ -82,38 +69,26 @@ def save(
 
 
 def load(
-    folder: Path,
-    model: Trainable,
-    edges: EdgeDistribution,
-    optimizer: torch.optim.Optimizer,
-    config: TeamConfig,
-    adapters: Mapping[str, str],
+    folder: Path, model: Trainable, edges: EdgeDistribution, settings: dict[str, Any]
 ) -> TeamState | None:
     """Restore weights and edges of the last complete iteration, and remove lines of later
-    iterations from ``metrics.jsonl``. Returns ``None`` if there is no checkpoint.
-
-    Raises:
-        ConfigError: the checkpoint cannot be read, or the run was started with other settings.
-    """
-    found = sorted((folder / "checkpoints").glob("iteration-*"))
-    if not found:
+    iterations from ``metrics.jsonl``. Returns ``None`` if there is no checkpoint. Raises
+    ``ConfigError`` if it cannot be read, or the run was started with other settings."""
+    found = max((folder / "checkpoints").glob("iteration-*"), default=None)
+    if found is None:
         _forget(folder / "metrics.jsonl", 0)
         return None
     try:
-        state = msgspec.json.decode((found[-1] / "state.json").read_bytes(), type=TeamState)
+        state = msgspec.json.decode((found / "state.json").read_bytes(), type=TeamState)
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(
-            f"{found[-1] / 'state.json'}: not a state of a training: {error}; restore it from a "
-            "copy, or start a new run in another folder"
+            f"{found / 'state.json'}: not a state of a training: {error}; restore it from a copy, "
+            "or start a new run in another folder"
         ) from error
-    then = {**state.config, "adapters": state.adapters}
-    now = {**msgspec.to_builtins(config), "adapters": dict(adapters)}
     advice = "resume with those, or start a new run in another folder"
-    expect_same(folder, then, now, advice, free=_MAY_CHANGE)
-    saved = EdgeDistribution.load(found[-1] / "edges.safetensors")
-    edges.load_state_dict(saved.state_dict())
-    optimizer.load_state_dict(torch.load(found[-1] / "edge_optimizer.pt", weights_only=True))
-    model.load_adapters(found[-1] / "adapters")
+    expect_same(folder, state.settings, settings, advice, free=_MAY_CHANGE)
+    edges.load_state_dict(EdgeDistribution.load(found / "edges.safetensors").state_dict())
+    model.load_adapters(found / "adapters")
     _forget(folder / "metrics.jsonl", state.iteration)
     return state
 
@@ -121,7 +96,7 @@ def load(
 def _forget(metrics: Path, iteration: int) -> None:
     """Remove the lines from this iteration on, and one that is incomplete."""
     kept = []
-    for line in metrics.read_bytes().splitlines() if metrics.exists() else ():
+    for line in whole_lines(metrics):
         with suppress(msgspec.DecodeError):
             record = msgspec.json.decode(line, type=dict[str, Any])
             if record.get("iteration", -1) < iteration:

@@ -6,7 +6,7 @@ those of stage 2, the learning of a team, were found on the embedded phone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -32,12 +32,11 @@ def check(settings: object, where: str) -> None:
     wrong = []
     for name, kind in get_type_hints(type(settings), include_extras=True).items():
         value = getattr(settings, name)
-        if is_dataclass(kind):
-            if not isinstance(value, kind):  # type: ignore[arg-type]
-                wrong.append(f"{name} must be {kind.__name__}(...), got {value!r}")  # type: ignore[union-attr]
-            continue
         try:
-            msgspec.convert(value, kind)
+            if not is_dataclass(kind):
+                msgspec.convert(value, kind)
+            elif not isinstance(value, kind):  # type: ignore[arg-type]
+                wrong.append(f"{name} must be {kind.__name__}(...), got {value!r}")  # type: ignore[union-attr]
         except msgspec.ValidationError as error:
             wrong.append(f"{name}: {error}, got {value!r}")
     if wrong:
@@ -66,9 +65,15 @@ def expect_same(
     folder: Path, then: object, now: object, advice: str, *, free: Collection[str] = ()
 ) -> None:
     """Raise ``ConfigError`` that names every setting in which the work in a folder was begun
-    otherwise, with the ``advice`` what to do. ``free``: last parts of the names of settings that
-    may differ."""
-    ours, theirs = (_flat(msgspec.to_builtins(each, order="sorted")) for each in (now, then))
+    otherwise, with the ``advice`` what to do. ``free``: last parts of names that may differ."""
+
+    def flat(settings: Any, name: str = "") -> dict[str, Any]:
+        if not isinstance(settings, dict) or not settings:
+            return {name: settings}
+        inner = (flat(value, f"{name}.{key}" if name else key) for key, value in settings.items())
+        return {k: v for part in inner for k, v in part.items()}
+
+    ours, theirs = (flat(msgspec.to_builtins(each, order="sorted")) for each in (now, then))
     other = [
         f"{name}: {theirs.get(name)!r:.200} then, {ours.get(name)!r:.200} now"
         for name in {**theirs, **ours}
@@ -77,14 +82,6 @@ def expect_same(
     if other:
         told = "; ".join(other)
         raise ConfigError(f"'{folder}' was begun with other settings ({told}); {advice}")
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        known = _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {}
-        found |= known or {f"{prefix}{name}": value}
-    return found
 
 
 Method = Literal["rft", "dpo", "ipo", "grpo", "gspo"]
@@ -102,7 +99,7 @@ _SMALL = 5_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConfig:
-    """Settings for one update of an adapter."""
+    """Settings for one update of an adapter. *Small* are models below 5 M parameters."""
 
     method: Method = "rft"
     """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
@@ -110,11 +107,11 @@ class UpdateConfig:
     with their advantages: with an importance ratio for each token, or for each reply."""
     steps: Natural | None = None
     """Optimiser steps, whatever the number of pairs, so that variants do equal work. ``None``: 35
-    for models below 5 M parameters, else 20; of a shared adapter 75, or else 40."""
+    if small, else 20; of a shared adapter 75, or else 40."""
     batch_size: Count = 32
     """Examples of one optimiser step."""
     lr: Positive | None = None
-    """Highest learning rate. ``None``: 3e-3 for models below 5 M parameters, else 2e-4."""
+    """Highest learning rate. ``None``: 3e-3 if small, else 2e-4."""
     beta: Positive = 0.05
     """The ``beta`` of DPO and IPO: on the embedded phone 0.05 gained more than 0.2. With ``grpo``
     and ``gspo``: weight of the divergence from the reference."""
@@ -125,8 +122,7 @@ class UpdateConfig:
     are much nearer to 1: its paper clips at 0.0003."""
     micro_batch_tokens: Count | None = None
     """Maximum number of tokens of one forward and backward, padding included, which bounds the
-    memory. The gradients of the parts of a larger batch add up to that of the whole. ``None``:
-    65,536 for models below 5 M parameters, else 2,048."""
+    memory. ``None``: 65,536 if small, else 2,048."""
     checkpointing: bool = False
     """Activation checkpointing: less memory, about a third more time, equal gradients."""
 
@@ -211,10 +207,9 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int = -1
     """Optimiser steps of each stage; -1: as many as the epochs take."""
     learning_rate: Positive = 1e-4
-    """Learning rate of the supervised stages; warm-up over a tenth of the steps, then linear to
-    zero."""
+    """Of the supervised stages; warm-up over a tenth of the steps, then linear to zero."""
     preference_learning_rate: Positive = 1e-5
-    """Learning rate of DPO."""
+    """Of DPO."""
     batch_size: Count = 4
     """Samples in a batch of each process."""
     accumulate: Count = 4
@@ -224,11 +219,9 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     preferences: bool = True
     """Whether DPO on the preferences of level 3 ends the training."""
     max_length: Count = 4096
-    """Maximum number of tokens of prompt and response together. Longer samples are left out and
-    counted, never truncated."""
+    """Most tokens of prompt and response. Longer samples are left out and counted, never cut."""
     bf16: bool | None = None
-    """Compute in bfloat16; the trained weights stay in float32. ``None``: if the processor has
-    instructions for it."""
+    """Compute in bfloat16; trained weights stay in float32. ``None``: if the processor can."""
     checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
     seed: int = 0

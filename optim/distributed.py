@@ -51,11 +51,7 @@ class Processes:
 
     @classmethod
     def join(cls) -> Processes:
-        """Wait for the processes of the launcher, and join them.
-
-        Raises:
-            MissingExtra: accelerate is not installed.
-        """
+        """Join the processes of the launcher. Raises ``MissingExtra`` without accelerate."""
         try:
             from accelerate import PartialState
         except ImportError as error:
@@ -75,16 +71,15 @@ class Processes:
             torch.distributed.destroy_process_group()
 
     def end(self) -> None:
-        """Let the other processes end, which wait for an update; only the first process does it,
-        and only once."""
+        """Let the other processes end; only the first one does it, and only once."""
         if self.rank == 0 and not self.lost and not self._ended:
             self._ended = True
             with suppress(LostProcess):
                 self.send(b"")
 
     def part(self) -> slice:
-        """The examples of a batch that this process computes. Shares differ by at most one and may
-        be empty; neighbours have similar lengths, so each process gets every ``size``-th one."""
+        """The examples of a batch that this process computes, perhaps none. Neighbours have similar
+        lengths, so each process gets every ``size``-th one."""
         return slice(self.rank, None, self.size)
 
     def send(self, message: bytes | None) -> bytes:
@@ -105,8 +100,7 @@ class Processes:
             p.copy_(values.view_as(p))
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter], loss: float) -> float:
-        """Replace the gradients by their sums over all processes; returns the sum of the losses,
-        which are shares of that of the whole batch."""
+        """Replace the gradients by their sums over all processes; returns that of the losses."""
         from accelerate.utils import reduce
 
         for parameter in parameters:

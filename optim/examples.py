@@ -1,10 +1,4 @@
-"""Examples of an update: preference pairs as token ids, in batches.
-
-for batch in minibatches(with_reference(model, pairs), size=16, steps=5):
-    optimizer.zero_grad()
-    dpo_loss(model, batch, beta=0.1).backward()
-    optimizer.step()
-"""
+"""Examples of an update: preference pairs as token ids, in batches."""
 
 from __future__ import annotations
 
@@ -29,9 +23,9 @@ Row = tuple[list[int], list[int]]
 
 @runtime_checkable
 class Trainable(Protocol):
-    """A causal language model with named LoRA adapters, in this process. Unless it has an attribute
-    ``encodes_text`` that is true, it encodes only replies that hold a valid action. The network is
-    in evaluation mode outside :meth:`activate`."""
+    """A causal language model with named LoRA adapters, in this process, in evaluation mode outside
+    :meth:`activate`. Unless its attribute ``encodes_text`` is true, it encodes only replies that
+    hold a valid action."""
 
     @property
     def module(self) -> nn.Module: ...
@@ -84,11 +78,6 @@ class Example(NamedTuple):
         """The chosen and the rejected reply, if there is one."""
         return [self.chosen] if self.rejected is None else [self.chosen, self.rejected]
 
-    @property
-    def longest(self) -> int:
-        """Number of tokens of the longest row."""
-        return max(map(_length, self.rows))
-
 
 class Batch(tuple[Example, ...]):
     """The examples of one optimiser step, or a part of them; losses divide by the ``whole``."""
@@ -103,9 +92,11 @@ class Batch(tuple[Example, ...]):
     def parts(self, tokens: int) -> list[Batch]:
         """Micro-batches of at most ``tokens`` tokens each, padding included; a longer example is
         alone. The two sides of a pair stay together."""
-        if sum(len(e.rows) for e in self) * max((e.longest for e in self), default=0) <= tokens:
-            return [self] if self else []
-        parts = full_batches(self, lambda e: e.longest, tokens, rows=lambda e: len(e.rows))
+
+        def longest(example: Example) -> int:
+            return max(map(_length, example.rows))
+
+        parts = full_batches(self, longest, tokens, rows=lambda e: len(e.rows))
         return [Batch(part, self.whole) for part in parts]
 
 
@@ -122,8 +113,7 @@ def reply_logprobs(model: Trainable, rows: Sequence[tuple[str, Row]]) -> Tensor:
 def token_logprobs(
     model: Trainable, rows: Sequence[tuple[str, Row]], *, dropout: bool = True
 ) -> Tensor:
-    """Log-probability (nats) of each token of each reply, ``[rows, longest reply]``, with gradient;
-    0 after the end of a reply. See :func:`reply_logprobs`."""
+    """As :func:`reply_logprobs`, of each token, ``[rows, longest reply]``; 0 after the end."""
     training = model.module.training
     names = list(dict.fromkeys(adapter for adapter, _ in rows))
     found: dict[int, Tensor] = {}
@@ -141,7 +131,6 @@ def token_logprobs(
 
 
 def _forward(model: Trainable, rows: Sequence[Row]) -> list[Tensor]:
-    """Log-probabilities of the tokens of each reply under the active adapter."""
     device = next(model.module.parameters()).device
     marks = [[0] * len(prompt) + [1] * len(reply) for prompt, reply in rows]
     ids = pad_sequence([torch.tensor([*a, *b]) for a, b in rows], True, model.pad_id)
@@ -167,8 +156,8 @@ def encode(
 
     Those without a positive weight are left out. Of pairs with equal adapter, prompt and chosen
     reply the first one that has a rejected reply is used, or else the first one. Replies with an
-    advantage are the tokens that were sampled, and all are kept, because a policy gradient weights
-    by frequency. A model that cannot write any text learns only from replies with a valid action.
+    advantage are the sampled tokens, and all are kept: a policy gradient weights by frequency. A
+    model that cannot write any text learns only from replies with a valid action.
 
     Args:
         adapter: the adapter that learns from all of them; ``None``: that with the node's name.
@@ -208,9 +197,8 @@ def with_reference(
     *,
     tokens: int = 65_536,
 ) -> list[Example]:
-    """The examples with their log-probabilities under the reference: each adapter as it is now,
-    which also stands for the weights that sampled a reply. Pairs are encoded first. ``tokens``: the
-    maximum of one forward, padding included."""
+    """The examples with their log-probabilities under the reference: each adapter as it is now.
+    Pairs are encoded first. ``tokens``: the maximum of one forward, padding included."""
     given: Any = examples
     if not all(isinstance(e, Example) for e in examples):
         given = encode(model, given)
@@ -233,9 +221,8 @@ def with_reference(
 def minibatches(
     examples: Sequence[Example], size: int, steps: int, rng: random.Random | None = None
 ) -> list[Batch]:
-    """A batch for each of ``steps`` optimiser steps: shuffled passes over all examples, grouped by
-    length plus random noise below 6 tokens, so that there is little padding. Without examples there
-    are no batches."""
+    """A batch for each of ``steps`` optimiser steps, or none: shuffled passes over all examples,
+    grouped by length plus noise below 6 tokens, so that there is little padding."""
     rng = rng or random.Random(0)
     return [Batch([examples[k] for k in rows]) for rows in schedule(examples, size, steps, rng)]
 
@@ -265,8 +252,7 @@ def full_batches(
 ) -> list[list[Item]]:
     """Batches of all items, shortest first, with at most ``room`` tokens each, padding included. An
     item that is longer forms a separate batch. ``rows``: how many rows of its length an item is."""
-    batches: list[list[Item]] = []
-    used = 0
+    batches, used = list[list[Item]](), 0
     for item in sorted(items, key=length):
         used += rows(item)
         if not batches or length(item) * used > room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from swarm_ui.action import Action
 from swarm_ui.credit import Judge
@@ -29,8 +29,7 @@ class Guidance:
     action is executed if the team voted for a wrong one: else an untrained team never gets beyond
     the first hard step. Guidance and the teacher are our additions to the paper.
 
-    What adversary and teacher wrote is the note of each step
-    (:attr:`swarm_ui.trace.records.Episode.notes`), a
+    What adversary and teacher wrote is the note of each step, a
     :data:`~swarm_ui.optim.preferences.Alternatives`.
     """
 
@@ -65,13 +64,12 @@ class Guidance:
         """Guidance, and the written actions as a note, for one decision; see
         :class:`swarm_ui.rollout.Intervene`."""
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
-        world, state, shown = inmost(environment), None, list[ScoredAction]()
-        if self._judge is not None and isinstance(world, Restorable):
-            state = world.snapshot()
+        world, voted, shown = inmost(environment), trace.action, list[ScoredAction]()
+        state = world.snapshot() if self._judge and isinstance(world, Restorable) else None
         said = {action.key: action for action in proposed(trace).values()}
-        graded = await self._graded(trace, list(said.values()), state)
+        graded = await self._graded(trace, said.values(), state)
         good = [g.action for g in graded if g.credit > 0.5]
-        right = None if self._trusted else trace.action
+        right = None if self._trusted else voted
         if self._trusted and good:
             right = rng.choice(good)
         negatives = [] if right is None else await self._opposed(trace, right, state, rng)
@@ -82,35 +80,25 @@ class Guidance:
             found = await self._graded(trace, [taught] if taught else [], state)
             shown = [each for each in found if each.credit > 0.5]
             good = [each.action for each in shown]
-        execute = self._instead(trace, graded, good, rng)
+        execute, guided = None, rng.random() < self._guide
+        wrong = {g.action.key for g in graded if g.credit < 0.5}
+        if good and guided and (voted is None or voted.key in wrong):
+            execute = rng.choice(good)
         note = (negatives, shown) if negatives or shown else None
         return Intervention(execute=execute, note=note) if self._judge or note else None
 
     async def _graded(
-        self, trace: Trace, actions: Sequence[Action], state: object | None
+        self, trace: Trace, actions: Iterable[Action], state: object | None
     ) -> list[ScoredAction]:
-        """Those of the actions that the judge can grade, with their grades."""
-        if self._judge is None or not actions:
+        listed = list(actions)
+        if self._judge is None or not listed:
             return []
-        grades = await self._judge.grade(trace.observation, actions, state)
+        grades = await self._judge.grade(trace.observation, listed, state)
         return [
             ScoredAction(action=action, credit=grade)
-            for action, grade in zip(actions, grades, strict=True)
+            for action, grade in zip(listed, grades, strict=True)
             if grade is not None
         ]
-
-    def _instead(
-        self, trace: Trace, graded: list[ScoredAction], good: list[Action], rng: random.Random
-    ) -> Action | None:
-        """The right action that is executed instead of a wrong vote, if any."""
-        draw = rng.random()
-        if not good or draw >= self._guide:
-            return None
-        if trace.action is None:
-            return rng.choice(good)
-        voted = trace.action.key
-        wrong = any(g.action.key == voted and g.credit < 0.5 for g in graded)
-        return rng.choice(good) if wrong else None
 
     async def _opposed(
         self, trace: Trace, good: Action, state: object | None, rng: random.Random

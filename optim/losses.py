@@ -3,8 +3,6 @@
 A loss is a mean over the *whole* batch. Of a part of a batch (:meth:`Batch.parts`) it is the part's
 share of this mean, so the losses of the parts add up to that of the batch, and their gradients to
 its gradient. A batch may mix agents: each example names its adapter.
-
-A loss of one's own is a function like these: set the attribute ``loss`` of a trainer to it.
 """
 
 from __future__ import annotations
@@ -32,11 +30,9 @@ def dpo_loss(
     examples without a rejected reply have no margin and count only in the supervised term.
 
     Args:
-        model, batch: examples with their reference
-            (:func:`~swarm_ui.optim.examples.with_reference`).
+        batch: examples with their reference (:func:`~swarm_ui.optim.examples.with_reference`).
         beta: strength of the regularisation towards the reference.
-        nll_weight: weight of :func:`rft_loss`, which prevents a collapse of the likelihood of the
-            chosen replies.
+        nll_weight: weight of :func:`rft_loss`, so that chosen replies stay likely.
     """
     return _of_pairs(model, batch, lambda margin: -F.logsigmoid(beta * margin), nll_weight)
 
@@ -46,8 +42,7 @@ def ipo_loss(
 ) -> Tensor:
     """``(margin - 1 / (2 beta))^2``, the squared loss of IPO (arXiv 2310.12036, eq. 17).
 
-    As in the paper, log-probabilities are sums over tokens; some libraries use means. Arguments and
-    deviations as in :func:`dpo_loss`.
+    As in the paper, log-probabilities are sums over tokens. The rest is as in :func:`dpo_loss`.
     """
     return _of_pairs(model, batch, lambda margin: (margin - 0.5 / beta) ** 2, nll_weight)
 
@@ -69,11 +64,11 @@ def policy_gradient_loss(
     """Clipped policy gradient: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
 
     ``s`` is the ratio of probabilities under the policy and under the reference, the weights that
-    sampled the reply. The advantage ``A`` is ``Example.weight``: a negative one lowers the
-    probability. The terms of a reply's tokens are averaged, then those of the replies.
+    sampled the reply. The advantage ``A`` is ``Example.weight``. The terms of a reply's tokens are
+    averaged, then those of the replies.
 
     Args:
-        model, batch: replies with advantages and their reference.
+        batch: replies with advantages and their reference.
         clip: the largest distance of the ratio from 1 that has a gradient.
         beta: weight of the KL divergence from the reference per token (nats), by the estimator
             ``exp(d) - d - 1`` of GRPO (eq. 4) with ``d = reference - policy``.
@@ -100,8 +95,6 @@ def policy_gradient_loss(
 def _of_pairs(
     model: Trainable, batch: Batch, cost: Callable[[Tensor], Tensor], nll_weight: float
 ) -> Tensor:
-    """The mean cost of the margins, weighted by the share of pairs in the batch, and the supervised
-    term of all examples."""
     pairs = [(k, e.rejected, e) for k, e in enumerate(batch) if e.rejected is not None]
     rows = [(e.adapter, e.chosen) for e in batch]
     sums = reply_logprobs(model, [*rows, *((e.adapter, rejected) for _, rejected, e in pairs)])

@@ -8,17 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from swarm_ui.action import Action
 from swarm_ui.optim.config import POLICY_GRADIENT, TeamConfig
 from swarm_ui.optim.credit.critic import Outcome
-from swarm_ui.optim.preferences import (
-    PreferencePair,
-    credit_by_message,
-    scored_proposals,
-)
+from swarm_ui.optim.preferences import PreferencePair, credit_by_message, scored_proposals
 from swarm_ui.optim.update import UpdateStats
 from swarm_ui.rollout import WAIT
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Episode
 
 Metrics = dict[str, Any]
 """One line of ``metrics.jsonl``: numbers, texts and lists by name; ``None``: not measured.
@@ -42,20 +37,15 @@ def episode_metrics(episodes: Sequence[Episode]) -> Metrics:
     """The metrics of the episodes alone."""
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
-    given = [credit_by_message(s.trace, s.credit or ()) for s in steps]
-    scores = [
-        scored.get(message.id)
-        for step, scored in zip(steps, given, strict=True)
-        for message in step.trace.messages
-        if message.sender in step.trace.agents
-    ]
+    scores = [value for step in steps for value in credit_by_message(step).values()]
+    said = sum(m.sender in step.trace.agents for step in steps for m in step.trace.messages)
     return {
         "episodes": len(episodes),
         "masked": len(episodes) - len(kept),
         "success": success_rate(episodes),
-        "guided": mean([s.executed not in (None, _voted(s.trace)) for s in steps]),
-        "credit": mean([score for score in scores if score is not None]),
-        "unscored": mean([score is None for score in scores]),
+        "guided": mean([s.executed not in (None, s.trace.action or WAIT) for s in steps]),
+        "credit": mean(scores),
+        "unscored": 1.0 - len(scores) / said if said else None,
     }
 
 
@@ -67,23 +57,17 @@ def update_metrics(examples: Sequence[PreferencePair], updates: Sequence[UpdateS
     found |= {f"sources/{name}": count for name, count in sorted(sources.items())}
     found["steps"] = sum(update.steps for update in updates)
     for update in updates:
-        found[f"steps/{update.adapter}"] = update.steps
-        found[f"loss/{update.adapter}"] = update.loss
-        found[f"seconds/{update.adapter}"] = update.seconds
+        found |= {f"{k}/{update.adapter}": getattr(update, k) for k in ("steps", "loss", "seconds")}
     return found
 
 
 def numbers(metrics: Metrics) -> dict[str, float]:
-    """The numbers of an iteration by name, as a ``log`` receives them: letters, digits and
-    ``_-./`` or spaces."""
+    """The numbers of an iteration for a ``log``, by names of letters, digits, ``_-./``, spaces."""
     return {
-        _NOT_IN_NAMES.sub("_", name.replace(">", " to ")): float(value)
+        re.sub(r"[^\w\-./ ]", "_", name.replace(">", " to "), flags=re.ASCII): float(value)
         for name, value in metrics.items()
         if isinstance(value, int | float) and math.isfinite(value)
     }
-
-
-_NOT_IN_NAMES = re.compile(r"[^\w\-./ ]", re.ASCII)
 
 
 def success_rate(episodes: Sequence[Episode]) -> float | None:
@@ -93,14 +77,13 @@ def success_rate(episodes: Sequence[Episode]) -> float | None:
 
 def decision_credit(episodes: Sequence[Episode]) -> float | None:
     """Mean credit of the decisions (not the messages) of unmasked episodes, scored ones only."""
-    values = []
-    for episode in episodes:
-        for record in episode.steps if episode.success is not None else ():
-            voted = record.trace.action
-            for graded in scored_proposals(record.trace, record.credit or ()):
-                if voted is not None and graded.action.key == voted.key:
-                    values.append(graded.credit)
-    return mean(values)
+    return mean([
+        graded.credit
+        for episode in episodes
+        for record in (episode.steps if episode.success is not None else ())
+        for graded in scored_proposals(record)
+        if record.trace.action is not None and graded.action.key == record.trace.action.key
+    ])  # fmt: skip
 
 
 def why_nothing_was_learned(
@@ -109,8 +92,7 @@ def why_nothing_was_learned(
     """Why no adapter was trained, and what to change: from the episodes with their credit, the name
     of its source, and the number of pairs or scored replies."""
     played = [episode for episode in episodes if episode.fault is None]
-    records = [record for episode in played for record in episode.steps]
-    scores = [v for r in records for v in credit_by_message(r.trace, r.credit or ()).values()]
+    scores = [v for e in played for r in e.steps for v in credit_by_message(r).values()]
     right, wrong = any(score > 0.5 for score in scores), any(score < 0.5 for score in scores)
     solved = f"'{source}' found no reply right"
     if source == Outcome.name:
@@ -140,7 +122,3 @@ def why_nothing_was_learned(
 def mean(values: Sequence[float]) -> float | None:
     """The mean; ``None`` if there are no values."""
     return sum(values) / len(values) if values else None
-
-
-def _voted(trace: Trace) -> Action:
-    return trace.action or WAIT

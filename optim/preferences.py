@@ -4,17 +4,18 @@ A right action of an agent is preferred to a wrong action that another agent pro
 or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
 another agent or, if no agent was right, of the action that a teacher showed.
 
-Pairs contain whole replies. A reply of the agent itself is the exact text that it sent. Actions of
-others are mapped into the agent's own view and written in its own prompt format: a colleague's with
-the reason that it gave, a teacher's without one, and an adversary's with that of the preferred
-reply, so that the two sides differ only in the action. An agent that sees a part of the screen also
-learns an action on a hidden element that a message named to it.
+Pairs contain whole replies. The agent's own is the exact text that it sent. Actions of others are
+written in its own view and prompt format: a colleague's with the reason that it gave, a teacher's
+without one, and an adversary's with that of the preferred reply, so that the sides differ only in
+the action. An agent that sees a part of the screen also learns an action on a hidden element that a
+message named to it.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import fmean, pstdev
 from typing import NamedTuple, cast
@@ -29,9 +30,6 @@ from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
 from swarm_ui.prompts import format_named, reason_of
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
-
-CreditMatrix = Sequence[Sequence[float | None]]
-"""``[rounds, agents]`` as in ``StepRecord.credit``; ``None`` = unscored."""
 
 
 class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,15 +48,13 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     chosen: Action | None
-    """In the indices of the agent's view; it may be a hidden element that a message named.
-    ``None``: a reply with an advantage that holds no valid action."""
+    """In the indices of the agent's view, perhaps of a hidden element that a message named."""
     rejected: Action | None = None
     """``None``: no wrong action is known, and only the likelihood of ``chosen`` is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     advantage: float | None = None
-    """For a policy gradient: above 0 the reply becomes more probable, below 0 less. ``None``: this
-    is a pair."""
+    """Above 0 a policy gradient makes the reply more probable. ``None``: this is a pair."""
     source: str = ""
     """Source of each side, such as ``"own > adversary"``."""
     chosen_text: str = ""
@@ -80,8 +76,7 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Alternatives = tuple[Sequence[ScoredAction], Sequence[ScoredAction]]
-"""The note of a step (:attr:`swarm_ui.trace.records.Episode.notes`): wrong actions that an
-adversary wrote, and right ones that a teacher showed."""
+"""The note of a step: wrong actions that an adversary wrote, and right ones of a teacher."""
 
 
 def preference_pairs(
@@ -104,22 +99,16 @@ def preference_pairs(
     """
     draws, kept = rng or random.Random(0), dict[tuple[object, ...], PreferencePair]()
     for episode in _with_credit(episodes, credit):
-        if episode.fault is not None:
-            continue
-        notes = episode.notes or (None,) * len(episode.steps)
-        for record, note in zip(episode.steps, notes, strict=True):
-            if record.credit is None:
-                continue
-            written = cast("Alternatives | None", note) or ((), ())
+        for record, written in () if episode.fault else with_alternatives(episode):
             for pair in _pairs_of(record, written, easy_share, draws):
                 key = (pair.node, pair.decision, pair.chosen and pair.chosen.key)
+                # Of equal pairs, one with a rejected action is kept, or else with a rejected reply.
                 if key not in kept or _says(kept[key]) < _says(pair):
                     kept[key] = pair
     return list(kept.values())
 
 
 def _says(pair: PreferencePair) -> tuple[bool, bool]:
-    """Of equal pairs, one with a rejected action is preferred, or else with a rejected reply."""
     return pair.rejected is not None, pair.rejected_text is not None
 
 
@@ -128,25 +117,23 @@ def scored_replies(
 ) -> list[PreferencePair]:
     """The replies of all scored steps whose advantage is not 0, in order, for a policy gradient.
 
-    Advantages are ``StepRecord.advantages``. Where the source of the credit defines none, they are
-    the credit relative to all messages on the same screen, of any agent and episode (the groups of
-    GiGPO, arXiv 2505.10978), in standard deviations. Unscored messages and masked episodes are left
-    out. For the arguments see :func:`preference_pairs`.
+    Where the source of the credit defines no advantages, they are the credit relative to all
+    messages on the same screen, of any agent and episode (the groups of GiGPO, arXiv 2505.10978),
+    in standard deviations. Unscored messages and masked episodes are left out. For the arguments
+    see :func:`preference_pairs`.
     """
     played = [e for e in _with_credit(episodes, credit) if e.success is not None]
     records = [record for episode in played for record in episode.steps]
-    scored = [credit_by_message(r.trace, r.credit or ()) for r in records]
     screens, groups = [screen_key(r.trace.observation) for r in records], Groups()
-    for screen, values in zip(screens, scored, strict=True):
-        for value in values.values():
-            groups.add(screen, value)
+    for screen, record in zip(screens, records, strict=True):
+        for value in credit_by_message(record).values():
+            groups[screen].append(value)
     found: list[PreferencePair] = []
-    for record, screen, values in zip(records, screens, scored, strict=True):
-        trace = record.trace
-        if record.advantages is not None:
-            advantages = credit_by_message(trace, record.advantages)
-        else:
-            advantages = {id: groups.standard(screen, value) for id, value in values.items()}
+    for screen, record in zip(screens, records, strict=True):
+        trace, advantages = record.trace, credit_by_message(record, advantages=True)
+        if record.advantages is None:
+            given = credit_by_message(record)
+            advantages = {id: groups.standard(screen, value) for id, value in given.items()}
         for call in trace.calls:
             said, made = call.message.action, call.completion
             own = None if said is None else trace.view(call).from_screen_with_hidden(said)
@@ -168,6 +155,13 @@ def _with_credit(episodes: Sequence[Episode], credit: Sequence[Credit] | None) -
     return [credited(episode, given) for episode, given in zip(episodes, credit, strict=True)]
 
 
+def with_alternatives(episode: Episode) -> Iterator[tuple[StepRecord, Alternatives]]:
+    """The steps with what adversary and teacher wrote there."""
+    notes = episode.notes or (None,) * len(episode.steps)
+    for record, note in zip(episode.steps, notes, strict=True):
+        yield record, cast("Alternatives | None", note) or ((), ())
+
+
 class _Side(NamedTuple):
     """One side of a pair: an action of the screen, or only words, with its credit."""
 
@@ -182,19 +176,20 @@ class _Side(NamedTuple):
 def _pairs_of(
     record: StepRecord, written: Alternatives, easy_share: float, rng: random.Random
 ) -> Iterator[PreferencePair]:
-    """A pair for each message of a step: it is preferred if it was right, else rejected."""
-    trace, (negatives, shown) = record.trace, written
-    credit = credit_by_message(trace, record.credit or ())
-    graded = scored_proposals(trace, record.credit or ())
-    good = [_side(g, "colleague") for g in graded if g.credit > 0.5]
-    good += [_side(g, "teacher") for g in shown if g.credit > 0.5]
-    mistakes = [_side(g, "mistake") for g in graded if g.credit < 0.5]
-    opposed = [_side(g, "adversary") for g in negatives if g.credit < 0.5]
+    trace, credit, (negatives, shown) = record.trace, credit_by_message(record), written
+    given = {"colleague": scored_proposals(record), "teacher": shown, "adversary": negatives}
+    sides = [_Side(g.action, g.credit, s, g.reason) for s, some in given.items() for g in some]
+    good = [side for side in sides if side.credit > 0.5 and side.source != "adversary"]
+    bad = [side for side in sides if side.credit < 0.5]
+    mistakes = [side._replace(source="mistake") for side in bad if side.source == "colleague"]
+    opposed = [side for side in bad if side.source == "adversary"]
     for call in trace.calls:
         message, value = call.message, credit.get(call.id, 0.5)
         if value == 0.5:  # unscored, or neither right nor wrong
             continue
-        agent, reason = _Agent(trace, call), "" if message.action is None else reason_given(message)
+        agent, reason = _Agent(trace, call), ""
+        if message.action is not None:
+            reason = reason_of(message.content, message.prompt_format)
         own = _Side(message.action, value, "own", reason, message.content)
         if value < 0.5:
             chosen = agent.pick(good, own, rng)
@@ -236,9 +231,8 @@ class _Agent:
         def text(side: _Side, action: Action | None) -> str | None:
             if side.text is not None:  # a call that failed said nothing
                 return side.text if action or unparsed(call) else None
-            return (
-                None if action is None else form.write(action, self.view.observation, side.reason)
-            )
+            screen = self.view.observation
+            return None if action is None else form.write(action, screen, side.reason)
 
         return PreferencePair(
             node=call.node,
@@ -254,48 +248,37 @@ class _Agent:
         )
 
 
-def _side(graded: ScoredAction, source: str) -> _Side:
-    return _Side(graded.action, graded.credit, source, graded.reason)
-
-
-def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
-    """Credit by message id; unscored messages are absent."""
-    given = {
-        (round, agent): value
-        for round, row in enumerate(credit)
-        for agent, value in zip(trace.agents, row, strict=True)
+def credit_by_message(record: StepRecord, *, advantages: bool = False) -> dict[str, float]:
+    """Credit, or advantages, by message id; unscored messages are absent."""
+    trace, table = record.trace, record.advantages if advantages else record.credit
+    place = {agent: k for k, agent in enumerate(trace.agents)}
+    found = {
+        m.id: table[m.round][place[m.sender]]
+        for m in trace.messages
+        if table and m.sender in place and m.round < len(table)
     }
-    values = {m.id: given.get((m.round, m.sender)) for m in trace.messages}
-    return {id: value for id, value in values.items() if value is not None}
+    return {id: value for id, value in found.items() if value is not None}
 
 
-def scored_proposals(trace: Trace, credit: CreditMatrix) -> list[ScoredAction]:
-    """Distinct scored proposals of a decision in the order they were made, with mean credit and
-    the first reason that was given."""
-    values = credit_by_message(trace, credit)
-    found: dict[ActionKey, list[Message]] = {}
-    for message in trace.messages:
+def scored_proposals(record: StepRecord) -> list[ScoredAction]:
+    """Distinct scored proposals in their order, with mean credit and the first reason given."""
+    values = credit_by_message(record)
+    found: dict[ActionKey, list[tuple[Action, Message]]] = {}
+    for message in record.trace.messages:
         if message.action is not None and message.id in values:
-            found.setdefault(message.action.key, []).append(message)
+            found.setdefault(message.action.key, []).append((message.action, message))
     return [
         ScoredAction(
-            action=said[0].action,
-            credit=sum(values[m.id] for m in said) / len(said),
-            reason=next(filter(None, map(reason_given, said)), ""),
+            action=said[0][0],
+            credit=sum(values[m.id] for _, m in said) / len(said),
+            reason=next(filter(None, (reason_of(m.content, m.prompt_format) for _, m in said)), ""),
         )
         for said in found.values()
-        if said[0].action is not None
     ]
 
 
-def reason_given(message: Message) -> str:
-    """The reason in a message that proposes an action; empty if it gives none."""
-    return reason_of(message.content, message.prompt_format)
-
-
 def unparsed(call: Call) -> bool:
-    """Whether a message is a reply without a valid action. Failed calls and abstentions are not
-    such replies."""
+    """Whether a message is a reply without a valid action, and no failed call or abstention."""
     message = call.message
     invalid = message.action is None and message.error is not None and call.error is None
     return invalid and bool(message.content or call.completion)  # a reply may be empty
@@ -307,27 +290,23 @@ def screen_key(observation: Observation) -> bytes:
 
 
 def with_label(action: Action, observation: Observation) -> Action:
-    """The action with the label of its element as its target, so that a missing or different
-    label does not mark it as wrong."""
+    """The action with the label of its element as its target, so that none marks it as wrong."""
     element = observation.element(action.index)
     target = element.label or None if element is not None else None
     return msgspec.structs.replace(action, target=target)
 
 
-class Groups:
+class Groups(defaultdict[object, list[float]]):
     """Values by group, and the distance of a value from the mean of its group."""
 
     def __init__(self) -> None:
-        self._values: dict[object, list[float]] = {}
+        super().__init__(list)
         self._known: dict[object, tuple[float, float]] = {}
-
-    def add(self, group: object, value: float) -> None:
-        self._values.setdefault(group, []).append(value)
 
     def standard(self, group: object, value: float) -> float:
         """In standard deviations, after all values were added; 0 in a group of equals."""
         if group not in self._known:
-            values = self._values[group]
+            values = self[group]
             equal = math.isclose(min(values), max(values))
             self._known[group] = fmean(values), math.inf if equal else pstdev(values)
         mean, spread = self._known[group]

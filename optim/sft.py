@@ -141,8 +141,7 @@ def _trainer(
 
 
 class _Watch(TrainerCallback):
-    """Reports the steps of a stage, and ends it at a loss or a gradient that is not finite;
-    transformers alone would continue."""
+    """Reports the steps of a stage, and ends it at a loss or a gradient that is not finite."""
 
     def __init__(self, stage: str, report: OnStep) -> None:
         self._stage, self._report = stage, report
@@ -160,8 +159,8 @@ class _Watch(TrainerCallback):
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The model's tokenizer, with a plain chat template if it has none. Raises ``ConfigError`` if
-    there is none, or it has no end token."""
+    """The tokenizer, with a plain chat template if it has none. Raises ``ConfigError`` if there is
+    none, or it has no end token."""
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except _UNLOADABLE as error:
@@ -179,11 +178,9 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> Any:
-    """The network of the base model in the folder ``model``, with the adapter of ``before`` or a
-    new one. If it computes in bfloat16, the frozen weights are in bfloat16, and the adapter in
-    float32. Raises ``ConfigError`` if the folder holds no causal language model, or the adapter is
-    of another one.
-    """
+    """The base model in a folder, with the adapter of ``before`` or a new one. If it computes in
+    bfloat16, the frozen weights are in bfloat16, and the adapter in float32. Raises ``ConfigError``
+    if the folder holds no causal language model, or the adapter is of another one."""
     kind = torch.bfloat16 if _computes_bfloat16(config) else torch.float32
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -214,7 +211,6 @@ def load_network(model: Path, before: Path | None, config: FinetuneConfig) -> An
 
 
 def _computes_bfloat16(config: FinetuneConfig) -> bool:
-    """Whether to compute in bfloat16: the setting, or what the processor can do."""
     if config.bf16 is not None:
         return config.bf16
     if torch.cuda.is_available():

@@ -16,8 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from functools import partial
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -31,7 +30,7 @@ from swarm_ui.environment import check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.files import only_writer
 from swarm_ui.node import derive
-from swarm_ui.optim import checkpoint
+from swarm_ui.optim import checkpoint, metrics
 from swarm_ui.optim.adversary import Adversary, Teacher
 from swarm_ui.optim.checkpoint import TeamState
 from swarm_ui.optim.config import GUIDE, POLICY_GRADIENT, TeamConfig
@@ -44,18 +43,10 @@ from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.losses import Loss
-from swarm_ui.optim.metrics import (
-    Metrics,
-    decision_credit,
-    episode_metrics,
-    numbers,
-    success_rate,
-    update_metrics,
-    why_nothing_was_learned,
-)
+from swarm_ui.optim.metrics import Metrics
 from swarm_ui.optim.preferences import PreferencePair, preference_pairs, scored_replies
 from swarm_ui.optim.update import Rehearse, UpdateStats, follow, untrained, update_team
-from swarm_ui.rollout import GraphPolicy, Job, MakeEnvironment, Rollouts, rollout_many
+from swarm_ui.rollout import GraphPolicy, Job, LocalWorker, MakeEnvironment, Rollouts, rollout_many
 from swarm_ui.storage.run_directory import expect_no_links_out
 from swarm_ui.trace.records import Episode
 
@@ -74,15 +65,6 @@ class TeamResult(NamedTuple):
     edges: EdgeDistribution
 
 
-class _Graph(NamedTuple):
-    """A team on drawn edges (``sample``) or its own (``None``), and what it plays."""
-
-    team: CollabGraph
-    sample: EdgeSample | None
-    jobs: Sequence[Job]
-    guidance: Guidance
-
-
 class TeamTrainer:
     """Trains the adapters of one team, and its edges if ``config.edges`` is ``learned``.
 
@@ -91,18 +73,18 @@ class TeamTrainer:
     - ``loss``: a function of (model, batch) instead of ``config.update.method``, which still says
       whether pairs or scored replies are learned from;
     - ``rehearse``: a function of a number and a random generator, which draws earlier examples for
-      each update, in its thread, so that the agents do not forget what they could do before;
-    - ``edge_optimizer``: makes the steps of learned edges; default: ``ProbabilitySGD``;
+      each update, in its thread, against forgetting;
     - ``max_steps``: maximum number of steps of an episode; default: the environment's limit;
     - ``log``: called with the numbers of each iteration, such as ``wandb.log``;
     - ``on_progress``: called with (iteration, ``"rollout"``, ``"update"`` or ``"checkpoint"``,
       done, total); for the update in its thread;
     - ``on_episodes``: called with an iteration and its credited episodes, before the update;
-    - ``warn``: called with a text when nothing was learned, or ``log`` fails; default:
-      ``warnings.warn``.
+    - ``warn``: called with a text when nothing was learned; default: ``warnings.warn``.
     """
 
     max_steps: int | None = None
+    loss: Loss | None = None
+    rehearse: Rehearse | None = None
 
     def __init__(
         self,
@@ -144,9 +126,10 @@ class TeamTrainer:
         self.config = config or TeamConfig()
         self.adapters = {a: getattr(team.nodes[a], "adapter", None) or a for a in team.agents}
         self.team = _with_adapters(team, self.adapters)
-        self._judge = judge or judge_of(critic)
-        self._critic = critic or Outcome()
-        self._compares = not isinstance(self._critic, Outcome)
+        self.edges = EdgeDistribution(team) if edges is None else edges
+        self._edge_optimizer = ProbabilitySGD(self.edges)
+        self._settings = {**msgspec.to_builtins(self.config), "adapters": self.adapters}
+        self._critic, self._judge = critic or Outcome(), judge or judge_of(critic)
         self._trust = self._critic if isinstance(self._critic, Trust) else None
         self._environments, self._sample_jobs = make_environment, sample_jobs
         self._adversary, self._teacher, self._folder = adversary, teacher, folder
@@ -156,11 +139,7 @@ class TeamTrainer:
                 "used, because no judge grades actions; give TeamTrainer(critic=...) or "
                 "(judge=...), or leave it out"
             )
-        self.edges = EdgeDistribution(team) if edges is None else edges
-        self.edge_optimizer: torch.optim.Optimizer = ProbabilitySGD(self.edges)
-        self.loss: Loss | None = None
-        self.log: Callable[[Mapping[str, float]], object] | None = None
-        self.rehearse: Rehearse | None = None
+        self.log: Callable[[Mapping[str, float]], object] = lambda _: None
         self.on_progress: Callable[[int, str, int, int], None] = lambda *_: None
         self.on_episodes: Callable[[int, Sequence[Episode]], None] = lambda *_: None
         self.warn: Callable[[str], object] = warnings.warn
@@ -174,7 +153,7 @@ class TeamTrainer:
 
         Args:
             resume: continue from the last checkpoint of the folder, if there is one.
-            processes: run the same program and share the updates; the first one does all else.
+            processes: share the updates; the first one does all else.
 
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set, that run had other
@@ -205,77 +184,57 @@ class TeamTrainer:
     # -- an iteration -------------------------------------------------------------------------
 
     async def _iterate(self, state: TeamState, processes: Processes | None) -> Metrics:
-        began, cpu, iteration = time.perf_counter(), time.process_time(), state.iteration
-        graphs = self._drawn(iteration)
-        played = await self._played(iteration, graphs)
+        began, cpu = time.perf_counter(), time.process_time()
+        config, iteration = self.config, state.iteration
+        dags: list[EdgeSample] = []
+        if config.edges != "fixed":
+            draw = torch.Generator().manual_seed(derive(config.seed, "edges", iteration))
+            dags = self.edges.sample(config.drawn_graphs, draw)
+        teams = [self.team.with_edges(dag.edges) for dag in dags] or [self.team]
+        played = await self._played(iteration, teams)
         episodes = [episode for each in played for episode in each]
         self.on_episodes(iteration, episodes)
-        if self.config.update.method in POLICY_GRADIENT:
+        if config.update.method in POLICY_GRADIENT:
             examples = scored_replies(episodes)
         else:
-            share = self.config.easy_share
-            rng = random.Random(derive(self.config.seed, "pairs", iteration))
+            rng, share = random.Random(derive(config.seed, "pairs", iteration)), config.easy_share
             made = [preference_pairs(each, easy_share=share, rng=rng) for each in played]
             examples = [pair for pairs in made for pair in pairs]
         rolled = time.perf_counter()
-        shared = state.untrained if iteration < self.config.shared_iterations else []
+        shared = state.untrained if iteration < config.shared_iterations else []
         updates = await self._updated(iteration, examples, shared, processes)
-        edges = self._update_edges(graphs, played)
+        edges = self._update_edges(dags, played) if config.edges == "learned" else {}
         source, trust, nothing = name_of(self._critic), self._trust, ""
         if not any(update.steps for update in updates):
-            nothing = why_nothing_was_learned(episodes, self.config, source, len(examples))
-            of = f"iteration {iteration + 1} of {self.config.iterations}"
-            self.warn(f"{of}: no adapter was trained: {nothing}")
+            nothing = metrics.why_nothing_was_learned(episodes, config, source, len(examples))
+            self.warn(f"iteration {iteration + 1} of {config.iterations}: no adapter was trained: "
+                      f"{nothing}")  # fmt: skip
         return {
             "kind": "iteration",
             "iteration": iteration,
             "shared": bool(shared),
-            **episode_metrics(episodes),
+            **metrics.episode_metrics(episodes),
             "credit_source": source,
             "critic_weights": trust and [trust.weight(k) for k in range(self.team.rounds)],
-            **update_metrics(examples, updates),
+            **metrics.update_metrics(examples, updates),
             "nothing_learned": nothing,
-            "graphs": [[list(e) for e in g.team.communication_edges] for g in graphs],
+            "graphs": [[list(edge) for edge in team.communication_edges] for team in teams],
             **edges,
             "rollout_seconds": rolled - began,
             "update_seconds": time.perf_counter() - rolled,
             "cpu_seconds": time.process_time() - cpu,
         }
 
-    def _drawn(self, iteration: int) -> list[_Graph]:
-        """The graphs of an iteration. If edges are learned, all play the same episodes, so that
-        they can be compared; otherwise each plays different ones."""
-        config, samples = self.config, list[EdgeSample | None]([None])
-        if config.edges != "fixed":
-            draw = torch.Generator().manual_seed(derive(config.seed, "edges", iteration))
-            samples = list(self.edges.sample(config.drawn_graphs, draw))
-        same, count = config.edges == "learned", len(samples)
+    async def _played(self, iteration: int, teams: Sequence[CollabGraph]) -> list[list[Episode]]:
+        """The episodes of each graph, with the credit that the critic gives to all as one batch.
+        If edges are learned, all graphs play the same episodes, so that they can be compared."""
+        config, count = self.config, len(teams)
+        same = config.edges == "learned"
         number = max(1, config.episodes // count) if same else config.episodes
         jobs = self._sample_jobs(number, seed=derive(config.seed, "jobs", iteration))
         shares = [jobs if same else jobs[k::count] for k in range(count)]
-        weight, judge = 1.0, cast("object", self._judge)
-        if self._trust is not None and self._trust.critic is judge:
-            weight = self._trust.weight(self.team.rounds - 1)  # the vote decides on that round
-        default = 0.0 if self._judge is None else GUIDE
-        guidance = partial(
-            Guidance, self._judge, self._adversary, teacher=self._teacher, trust=weight,
-            guide=default if config.guide is None else config.guide,
-            grade_negatives=config.grade_negatives,
-        )  # fmt: skip
-        return [
-            _Graph(
-                self.team if sample is None else self.team.with_edges(sample.edges), sample, share,
-                # The word is part of the seed: changing it would change every seeded run.
-                guidance(seed=derive(config.seed, "referee", iteration, k)),
-            )
-            for k, (sample, share) in enumerate(zip(samples, shares, strict=True))
-        ]  # fmt: skip
-
-    async def _played(self, iteration: int, graphs: Sequence[_Graph]) -> list[list[Episode]]:
-        """The episodes of each graph, with the credit that the critic gives to all as one batch.
-        An error of a model says what the run has saved."""
         try:
-            played = await self._rollouts(iteration, graphs)
+            played = await self._rollouts(iteration, teams, shares)
             episodes = [episode for each in played for episode in each]
             _expect_answers(episodes)
             credit = iter(await credit_of(self._critic, episodes))
@@ -285,48 +244,63 @@ class TeamTrainer:
             kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
             kept = "in the weights" if self._folder is None else f"saved in {self._folder}"
             raise kind(
-                f"iteration {iteration + 1} of {self.config.iterations}: {error}. Nothing of this "
+                f"iteration {iteration + 1} of {config.iterations}: {error}. Nothing of this "
                 f"iteration was learned; those before it are {kept}. To do: resume the run, or "
                 "start it again, when the model answers"
             ) from error
         return [[credited(episode, next(credit)) for episode in each] for each in played]
 
-    async def _rollouts(self, iteration: int, graphs: Sequence[_Graph]) -> list[list[Episode]]:
-        """Play all graphs at once. They share the places of ``config.concurrency`` episodes."""
-        if isinstance(self._environments, Rollouts) and hasattr(self._acting, "publish"):
+    async def _rollouts(
+        self, iteration: int, teams: Sequence[CollabGraph], shares: Sequence[Sequence[Job]]
+    ) -> list[list[Episode]]:
+        places, total, done = self._environments, sum(map(len, shares)), [0] * len(teams)
+        if isinstance(places, Rollouts) and hasattr(self._acting, "publish"):
             self._acting.publish()
             if hasattr(self._acting, "prepare"):
                 await self._acting.prepare()
-        total, done = sum(len(graph.jobs) for graph in graphs), [0] * len(graphs)
-        each = max(1, self.config.concurrency // len(graphs))
-        free = asyncio.Semaphore(self.config.concurrency // each)
 
-        async def play(at: int, graph: _Graph) -> list[Episode]:
+        def play(k: int, rollouts: Rollouts) -> Any:
             def count(finished: int, *_: object) -> None:
-                done[at] = finished
+                done[k] = finished
                 self.on_progress(iteration, "rollout", sum(done), total)
 
-            async with free:
-                return await rollout_many(
-                    self._environments, GraphPolicy(graph.team, name="training team"), graph.jobs,
-                    concurrency=each, progress=count, intervention=graph.guidance,
-                    max_steps=self.max_steps,
-                )  # fmt: skip
+            policy = GraphPolicy(teams[k], name="training team")
+            return rollout_many(rollouts, policy, shares[k], progress=count,
+                                intervention=self._guidance(iteration, k),
+                                max_steps=self.max_steps)  # fmt: skip
 
-        return await together([play(at, graph) for at, graph in enumerate(graphs)])
+        async with AsyncExitStack() as stack:
+            if not isinstance(places, Rollouts):
+                worker = LocalWorker(places, slots=self.config.concurrency)
+                places = await stack.enter_async_context(Rollouts([worker]))
+            return await together([play(k, places) for k in range(len(teams))])
+
+    def _guidance(self, iteration: int, graph: int) -> Guidance:
+        config, judge, weight = self.config, cast("object", self._judge), 1.0
+        if self._trust is not None and self._trust.critic is judge:
+            weight = self._trust.weight(self.team.rounds - 1)  # the vote decides on that round
+        default = 0.0 if self._judge is None else GUIDE
+        return Guidance(
+            self._judge, self._adversary, teacher=self._teacher, trust=weight,
+            guide=default if config.guide is None else config.guide,
+            grade_negatives=config.grade_negatives,
+            # The word is part of the seed: changing it would change every seeded run.
+            seed=derive(config.seed, "referee", iteration, graph),
+        )  # fmt: skip
 
     async def _updated(
         self, iteration: int, examples: Sequence[PreferencePair], shared: Sequence[str],
         processes: Processes | None,
     ) -> list[UpdateStats]:  # fmt: skip
         """Update the adapters in a thread, which a cancellation ends before its next step."""
-        stop, told = threading.Event(), list[tuple[int, int]]()
+        stop, told = threading.Event(), (-1, 0)
 
         def check(done: int, total: int) -> None:
+            nonlocal told
             if stop.is_set():
                 raise asyncio.CancelledError
-            if told[-1:] != [(done, total)]:
-                told.append((done, total))
+            if told != (done, total):
+                told = done, total
                 self.on_progress(iteration, "update", done, total)
 
         thread = asyncio.ensure_future(
@@ -343,21 +317,18 @@ class TeamTrainer:
             await asyncio.wait({thread})
 
     def _update_edges(
-        self, graphs: Sequence[_Graph], played: Sequence[Sequence[Episode]]
+        self, dags: Sequence[EdgeSample], played: Sequence[Sequence[Episode]]
     ) -> Metrics:
-        """Update the edge distribution, if edges are learned."""
-        if self.config.edges != "learned":
-            return {}
-        samples = [graph.sample for graph in graphs if graph.sample is not None]
-        utility = decision_credit if self._compares else success_rate
+        """Make one step towards the graphs of high utility."""
+        outcome = isinstance(self._critic, Outcome)
+        utility = metrics.success_rate if outcome else metrics.decision_credit
         before = self.edges.logits.detach().sigmoid()
-        self.edge_optimizer.zero_grad()
-        loss = edge_loss(self.edges, samples, list(map(utility, played)))
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.edge_optimizer.step()
-        change = (self.edges.logits.detach().sigmoid() - before).abs()
+        self._edge_optimizer.zero_grad()
+        edge_loss(self.edges, dags, list(map(utility, played))).backward()  # type: ignore[no-untyped-call]
+        self._edge_optimizer.step()
+        change = (self.edges.logits.detach().sigmoid() - before).abs().tolist()
         found = {f"edge/{a}>{b}": p for (a, b), p in self.edges.marginals().items()}
-        return {**found, "edges_moved": float(change.max()) if change.numel() else 0.0}
+        return {**found, "edges_moved": max(change, default=0.0)}
 
     # -- between iterations -------------------------------------------------------------------
 
@@ -365,9 +336,7 @@ class TeamTrainer:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
         state, folder = None, self._folder
         if folder is not None and resume:
-            state = checkpoint.load(
-                folder, self.model, self.edges, self.edge_optimizer, self.config, self.adapters
-            )
+            state = checkpoint.load(folder, self.model, self.edges, self._settings)
         elif folder is not None and any((folder / "checkpoints").glob("iteration-*")):
             raise ConfigError(
                 f"team training: '{folder}' holds checkpoints of a run already; resume it "
@@ -375,29 +344,22 @@ class TeamTrainer:
             )
         self._add_adapters()
         if state is None:
-            return TeamState(untrained=untrained(self.model, dict.fromkeys(self.adapters.values())))
+            names = dict.fromkeys(self.adapters.values())
+            return TeamState(settings=self._settings, untrained=untrained(self.model, names))
         if state.trust is not None and self._trust is not None:
             self._trust.rounds = state.trust
         return state
 
     def _save(self, state: TeamState) -> None:
         """Write the checkpoint and the log of the newest iteration."""
-        iteration = state.iteration - 1
-        self.on_progress(iteration, "checkpoint", 0, 1)
         if self._folder is not None:
-            state.config, state.adapters = msgspec.to_builtins(self.config), self.adapters
+            state.settings = self._settings  # a resumed run may change some
             state.trust = None if self._trust is None else self._trust.rounds
-            checkpoint.save(self._folder, state, self.model, self.edges, self.edge_optimizer)
-        if self.log is not None:
-            try:
-                self.log(numbers(state.history[-1]))
-            except Exception as error:
-                self.log = None
-                self.warn(f"log failed: {error!r}; the run continues without it")
-        self.on_progress(iteration, "checkpoint", 1, 1)
+            checkpoint.save(self._folder, state, self.model, self.edges)
+        self.log(metrics.numbers(state.history[-1]))
+        self.on_progress(state.iteration - 1, "checkpoint", 1, 1)
 
     def _add_adapters(self) -> None:
-        """Add the adapters that the model does not have."""
         for name in dict.fromkeys(self.adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.
@@ -409,24 +371,17 @@ class TeamTrainer:
 def _expect_answers(episodes: Sequence[Episode]) -> None:
     """Raise ``ModelUnavailable`` if a call got no answer, which says nothing about the team, and
     ``ModelError`` if models or nodes failed in all episodes."""
-    faults = [episode.fault for episode in episodes]
-    calls = (call for e in episodes for record in e.steps for call in record.trace.calls)
-    failed = [f for f in [*faults, *(call.error for call in calls)] if f is not None]
+    faults, expected = [episode.fault for episode in episodes], "expected a model that answers, got"
+    calls = [call for e in episodes for record in e.steps for call in record.trace.calls]
+    failed = [f for f in (*faults, *(call.error for call in calls)) if f is not None]
     if missed := [f for f in failed if f.kind == "unavailable"]:
-        raise ModelUnavailable(
-            f"{len(missed)} calls were left unanswered; expected a model that answers, got: "
-            f"{missed[0]}"
-        )
+        raise ModelUnavailable(f"{len(missed)} calls were left unanswered; {expected}: {missed[0]}")
     ours = [f for f in failed if f.kind in ("model", "node", "timeout")]
     if None not in faults and ours:
-        raise ModelError(
-            f"all {len(faults)} episodes were lost to faults; expected models that answer, got: "
-            f"{ours[0]}"
-        )
+        raise ModelError(f"all {len(faults)} episodes were lost to faults; {expected}: {ours[0]}")
 
 
 def _models_of(team: CollabGraph) -> tuple[Trainable, Any]:
-    """The model that is trained, and the one that answers the agents with its adapters."""
     asked = {id(m): m for a in team.agents if (m := getattr(team.nodes[a], "model", None))}
     acting = next(iter(asked.values()), None)
     learner = getattr(acting, "learner", acting)

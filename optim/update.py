@@ -27,13 +27,11 @@ BOOTSTRAP = 0.5
 WARMUP, FLOOR = 10, 0.05
 """Steps in which the rate grows to its highest value. Then it falls to this share of it."""
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
-"""``(count, rng) -> examples`` of what the agents could do before, for an update on ``count``
-others."""
+"""``(count, rng) -> examples`` of what agents could do before, for an update on ``count`` more."""
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of one update of an adapter: the usable examples, and the mean loss over the last
-    quarter of the steps."""
+    """One update of an adapter: usable examples, and the mean loss of the last quarter of steps."""
 
     adapter: str
     examples: int
@@ -82,8 +80,7 @@ def update_team(
     processes: Processes | None = None,
     check: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[UpdateStats]:
-    """Train the adapters in place on the examples of an iteration. Equal arguments give equal
-    weights.
+    """Train the adapters in place on the examples of an iteration, reproducibly.
 
     Args:
         pairs: pairs of all nodes; for a policy gradient, replies with their advantages.
@@ -126,8 +123,8 @@ def update_team(
 
 
 def untrained(model: Trainable, adapters: Iterable[str]) -> list[str]:
-    """The adapters of one shape that nothing has trained yet, so that they change nothing: those
-    that the first iterations may train as one. Fewer than two are none."""
+    """The adapters of one shape that nothing has trained yet, which the first iterations may train
+    as one. Fewer than two are none."""
     weights = {name: [p.detach() for p in model.adapter_parameters(name)] for name in adapters}
     fresh = [name for name, parts in weights.items() if not any(bool(p.any()) for p in parts[1::2])]
     shapes = {name: [p.shape for p in weights[name]] for name in fresh}
@@ -145,7 +142,7 @@ def prepare(
     rejected: bool = False,
 ) -> Task:
     """Encode the examples of an update, and draw its batches and the seed of dropout. ``rejected``:
-    use the rejected replies of pairs also with method ``rft``."""
+    use rejected replies also with ``rft``."""
     found = encode(model, pairs, adapter, rejected=rejected or settings.method != "rft")
     seed = rng.getrandbits(63)
     batches = schedule(found, settings.batch_size, settings.steps or 0, rng)
@@ -229,8 +226,7 @@ def _own_batches(
 
 
 def follow(model: Trainable, processes: Processes, loss: Loss | None = None) -> None:
-    """Take part in the updates of the first process until its training ends. Raises ``LostProcess``
-    if another process ended."""
+    """Take part in the updates of the first process. Raises ``LostProcess`` if another ended."""
     while told := processes.send(None):
         try:
             fit(model, msgspec.msgpack.decode(told, type=Task), loss, processes)
@@ -242,7 +238,6 @@ def follow(model: Trainable, processes: Processes, loss: Loss | None = None) -> 
 
 @contextmanager
 def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Restore the parameters if the block does not end."""
     before = [p.detach().clone() for p in parameters]
     try:
         yield
@@ -261,9 +256,9 @@ def training_mode(module: Any, settings: UpdateConfig) -> Iterator[None]:
     """Prepare a network for updates, and restore it at the end. Raises ``ConfigError`` if it does
     not support activation checkpointing.
 
-    A network with bfloat16 weights computes in bfloat16; its adapters train in float32. The weights
-    of its normalisations are held in float32: converting them each time costs a quarter of the
-    speed on a CPU. There plain attention is faster for prompts of a few hundred tokens.
+    A network with bfloat16 weights computes in bfloat16; its adapters train in float32. Converting
+    the weights of normalisations each time would cost a quarter of the speed on a CPU, where plain
+    attention is faster for prompts of a few hundred tokens.
     """
     kind = next(module.parameters()).device.type
     cast = any(p.dtype == torch.bfloat16 for p in module.parameters() if not p.requires_grad)

@@ -43,20 +43,17 @@ class _Replays:
         gate = asyncio.Semaphore(_CONCURRENCY)
 
         async def one(episode: Episode) -> Credit:
+            if episode.success is None:
+                return Credit.of(episode, [], source=self.name)
             async with gate:
-                return await self._credit(episode)
+                states = await states_of(self._judge, episode)
+                traces = [record.trace for record in episode.steps]
+                teams = [as_recorded(self._team, trace) for trace in traces]
+                places = zip(teams, traces, states, strict=True)
+                found = await together([self._decision(*place) for place in places])
+            return Credit.of(episode, found, source=self.name, signed=True)
 
         return await together([one(episode) for episode in episodes])
-
-    async def _credit(self, episode: Episode) -> Credit:
-        if episode.success is None:
-            return Credit.of(episode, [], source=self.name)
-        states = await states_of(self._judge, episode)
-        traces = [record.trace for record in episode.steps]
-        teams = [as_recorded(self._team, trace) for trace in traces]
-        places = zip(teams, traces, states, strict=True)
-        found = await together([self._decision(*place) for place in places])
-        return Credit.of(episode, found, source=self.name, signed=True)
 
     async def _decision(self, team: Dag, trace: Trace, state: object) -> dict[str, float]:
         raise NotImplementedError
@@ -109,13 +106,11 @@ class Shapley(_Replays):
     """Shapley values of a decision's agents: their mean marginal contributions over all orders.
 
     The worth of a coalition is the value of the decision without the messages of all other agents.
-    Each message gets the value of its agent; they sum to the value of the decision minus its value
-    without any message, usually 0. Every coalition is a replay: use it for audits.
+    Each message gets the value of its agent. Every coalition is a replay: use it for audits.
     """
 
     def __init__(self, team: Dag, judge: Judge) -> None:
-        """For the arguments see :class:`LeaveOneOut`. Raises ``ConfigError`` for more than
-        :data:`MOST_AGENTS` agents."""
+        """See :class:`LeaveOneOut`. Raises ``ConfigError`` for more than 8 agents."""
         super().__init__(team, judge)
         self.name = f"Shapley over agents ({name_of(judge)})"
         if len(team.agents) > MOST_AGENTS:
@@ -128,9 +123,8 @@ class Shapley(_Replays):
         ids = _delivered(trace)
         sender = {m.id: m.sender for m in trace.messages if m.id in ids}
         agents = list(dict.fromkeys(sender.values()))
-        coalitions = [
-            frozenset(some) for n in range(len(agents) + 1) for some in combinations(agents, n)
-        ]
+        sizes = range(len(agents) + 1)
+        coalitions = [frozenset(some) for n in sizes for some in combinations(agents, n)]
 
         async def worth(coalition: frozenset[str]) -> float | None:
             left_out = [id for id in ids if sender[id] not in coalition]
@@ -139,23 +133,18 @@ class Shapley(_Replays):
 
         worths = await together([worth(coalition) for coalition in coalitions])
         known = {c: w for c, w in zip(coalitions, worths, strict=True) if w is not None}
-        if len(known) < len(coalitions):
-            return {}
-        values = shapley_values(agents, known)
-        return {id: values[sender[id]] for id in ids}
+        values = shapley_values(agents, known) if len(known) == len(coalitions) else {}
+        return {id: values[sender[id]] for id in ids if values}
 
 
 def shapley_values(players: Sequence[str], worths: dict[frozenset[str], float]) -> dict[str, float]:
     """Shapley values of a game from the worths of all its coalitions."""
-    n = len(players)
-    return {
-        p: math.fsum(
-            (worths[c | {p}] - worth) / (n * math.comb(n - 1, len(c)))
-            for c, worth in worths.items()
-            if p not in c
-        )
-        for p in players
-    }
+    n, values = len(players), dict[str, float]()
+    for p in players:
+        others = {c: worth for c, worth in worths.items() if p not in c}
+        shares = [(worths[c | {p}] - w) / math.comb(n - 1, len(c)) for c, w in others.items()]
+        values[p] = math.fsum(shares) / n
+    return values
 
 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:
@@ -175,8 +164,7 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
 
 
 def _delivered(trace: Trace) -> list[str]:
-    """Ids of the agents' messages that can get credit, in the order they were sent. Those of calls
-    that failed are left out; abstentions and unreadable replies are not."""
+    """Ids of the agents' messages, without those of calls that failed, in their order."""
     agents = frozenset(trace.agents)
     failed = {call.id for call in trace.calls if call.error is not None}
     return [m.id for m in trace.messages if m.sender in agents and m.id not in failed]

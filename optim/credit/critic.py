@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import msgspec
 
@@ -35,8 +35,7 @@ async def credit_of(critic: Critic, episodes: Sequence[Episode]) -> list[Credit]
         LearningError: the critic returned something else than one :class:`Credit` of the right
             shape for each episode, or a number outside of its range.
     """
-    found: Any = await critic(episodes)
-    name = name_of(critic)
+    found, name = cast("Any", await critic(episodes)), name_of(critic)
     listed = found if isinstance(found, list | tuple) else []
     if len(listed) != len(episodes) or not all(isinstance(each, Credit) for each in listed):
         raise LearningError(
@@ -44,27 +43,25 @@ async def credit_of(critic: Critic, episodes: Sequence[Episode]) -> list[Credit]
             f"{len(episodes)} episodes, got {found!r:.80}; see Credit.each and Credit.of"
         )
     for episode, credit in zip(episodes, listed, strict=True):
-        for mistake in _mistakes(episode, credit):
+        wanted = [(record.trace.rounds, len(record.trace.agents)) for record in episode.steps]
+        tables = [credit.values, *([credit.advantages] if credit.advantages is not None else [])]
+        shapes = [[(len(m), *{len(row) for row in m}) for m in table] for table in tables]
+        given: list[Any] = [v for matrix in credit.values for row in matrix for v in row]
+        low, mistake = -1.0 if credit.signed else 0.0, ""
+        right = [v is None or (isinstance(v, int | float) and low <= v <= 1.0) for v in given]
+        if any(shape != wanted for shape in shapes):
+            mistake = f"expected values of (rounds, agents) {wanted} in its steps, got {shapes}"
+        elif not all(right):
+            got = given[right.index(False)]
+            mistake = f"expected numbers in [{low:g}, 1] or None, got {got!r}"
+        elif episode.success is None and credit.scored:
+            mistake = "a fault masked it, so nothing may be scored"
+        if mistake:
             raise LearningError(
                 f"the critic '{name}' gave wrong credit to episode "
                 f"'{episode.task}/{episode.seed}': {mistake}"
             )
     return [c if c.source else msgspec.structs.replace(c, source=name) for c in listed]
-
-
-def _mistakes(episode: Episode, credit: Credit) -> Iterator[str]:
-    wanted = [(record.trace.rounds, len(record.trace.agents)) for record in episode.steps]
-    for what in ("values", "advantages"):
-        table = getattr(credit, what) or ()
-        shapes = [(len(matrix), *{len(row) for row in matrix}) for matrix in table]
-        if shapes != wanted and (what == "values" or table):
-            yield f"expected {what} of (rounds, agents) {wanted} in its steps, got {shapes}"
-    low = -1.0 if credit.signed else 0.0
-    for value in (v for matrix in credit.values for row in matrix for v in row if v is not None):
-        if not (isinstance(value, int | float) and low <= value <= 1.0):
-            yield f"expected numbers in [{low:g}, 1] or None, got {value!r}"
-    if episode.success is None and credit.scored:
-        yield "a fault masked it, so nothing may be scored"
 
 
 async def states_of(judge: Judge, episode: Episode) -> Sequence[object]:
@@ -164,11 +161,9 @@ class Scripted:
 
 
 class ScriptedCritic(Scripted):
-    """Grades each distinct proposal with an environment of its own, set to the same state.
-
-    The states of a finished episode come from replaying its executed actions, so it also judges
-    episodes from files and other processes. A :class:`~swarm_ui.credit.Judge` too.
-    """
+    """Grades each distinct proposal with an environment of its own, set to the same state: by
+    replaying the executed actions, so it also judges episodes from files and other processes. A
+    :class:`~swarm_ui.credit.Judge` too."""
 
     name = SOLVER_CREDIT
 
@@ -176,7 +171,13 @@ class ScriptedCritic(Scripted):
         """1.0 for a proposal that brings the state nearer to success, else 0.0, also for a reply
         without a valid action; nodes that failed or abstained are unscored. Raises ``ConfigError``
         if the environment cannot grade, or a replay shows another screen."""
-        return [await self._credit(episode) for episode in episodes]
+        found = list[Credit]()
+        for episode in episodes:
+            try:
+                found.append(await judged(self, episode))
+            except EnvironmentFault as error:
+                found.append(Credit.unscored(episode, self.name, f"not graded: {error}"))
+        return found
 
     async def grade(
         self, observation: Observation, actions: Sequence[Action], state: object
@@ -194,7 +195,11 @@ class ScriptedCritic(Scripted):
         try:
             observation = await environment.reset(task=episode.task, seed=episode.seed)
             for number, record in enumerate(episode.steps):
-                if _plain(observation) != _plain(record.trace.observation):
+                shown, recorded = (
+                    msgspec.structs.replace(screen, png=None)
+                    for screen in (observation, record.trace.observation)
+                )
+                if shown != recorded:
                     raise ConfigError(
                         f"{where}: the replay shows another screen at step {number}; give the "
                         "critic the environment, with its wrappers, in which it was played"
@@ -208,13 +213,3 @@ class ScriptedCritic(Scripted):
         finally:
             await environment.close()
         return found
-
-    async def _credit(self, episode: Episode) -> Credit:
-        try:
-            return await judged(self, episode)
-        except EnvironmentFault as error:
-            return Credit.unscored(episode, self.name, f"not graded: {error}")
-
-
-def _plain(observation: Observation) -> Observation:
-    return msgspec.structs.replace(observation, png=None)

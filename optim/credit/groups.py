@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from itertools import chain
 from statistics import fmean, pstdev
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import Credit, proposals, unreadable
@@ -33,15 +32,11 @@ class _Step(NamedTuple):
 
     record: StepRecord
     start: tuple[str, bytes]
-    place: tuple[tuple[str, bytes], bytes]
+    place: tuple[object, bytes]
     again: bool
     done: tuple[ActionKey | None, ...]
     left: int
     outcome: float
-
-    @property
-    def actions(self) -> dict[str, Action]:
-        return proposed(self.record.trace)
 
 
 Values = Callable[[_Step], dict[str, float]]
@@ -49,7 +44,6 @@ Values = Callable[[_Step], dict[str, float]]
 
 
 def _steps(episode: Episode) -> list[_Step]:
-    """The steps of an episode; none if a fault masked it."""
     if episode.success is None:
         return []
     screens = [screen_key(record.trace.observation) for record in episode.steps]
@@ -64,39 +58,36 @@ def _steps(episode: Episode) -> list[_Step]:
 
 
 class _Compared:
-    """A critic that compares the steps of a batch."""
-
     name: str
     _defines_advantages = True
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See the class and :class:`swarm_ui.Critic`."""
-        batch = [_steps(episode) for episode in episodes]
-        values = self._values(batch)
-        return [self._credit(e, list(map(values, s))) for e, s in zip(episodes, batch, strict=True)]
+        batch, found = list(map(_steps, episodes)), list[Credit]()
+        values_of = self._values(batch)
+        for episode, steps in zip(episodes, batch, strict=True):
+            values, advantages = list(map(values_of, steps)), None
+            if self._defines_advantages:
+                advantages = values
+                values = [{k: v / (1.0 + abs(v)) for k, v in each.items()} for each in advantages]
+            made = Credit.of(episode, values, source=self.name, signed=True, advantages=advantages)
+            found.append(made)
+        return found
 
     def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
         raise NotImplementedError
-
-    def _credit(self, episode: Episode, found: list[dict[str, float]]) -> Credit:
-        if not self._defines_advantages:
-            return Credit.of(episode, found, source=self.name, signed=True)
-        bounded = [{id: v / (1.0 + abs(v)) for id, v in step.items()} for step in found]
-        return Credit.of(episode, bounded, source=self.name, signed=True, advantages=found)
 
 
 class GiGPO(_Compared):
     """Advantages on equal screens and of whole episodes, after GiGPO (arXiv 2505.10978).
 
-    The advantage of a step is the sum of two terms. The first compares the outcome with those of
-    the other attempts at the same start. The second compares the discounted outcome with those of
-    all steps of these attempts on the same screen. Both are divided by the standard deviation of
-    their group.
+    The advantage of a step is the sum of two terms, in standard deviations of their groups: the
+    outcome compared with the other attempts at the same start, and the discounted outcome compared
+    with all steps of these attempts on the same screen.
 
     What differs from the paper: there one agent acts, here a team proposes. The messages that
-    proposed the executed action get the advantage of the step. A proposal that was not executed
-    gets the mean second term of the steps at which some attempt executed it on this screen, and is
-    unscored if there are no such steps.
+    proposed the executed action get the advantage of the step. Another proposal gets the mean
+    second term of the steps at which some attempt executed it on this screen, or is unscored.
     """
 
     name = "state-wise advantage (GiGPO)"
@@ -117,39 +108,36 @@ class GiGPO(_Compared):
     def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
         outcomes, returns = Groups(), Groups()
         for steps in filter(None, batch):
-            outcomes.add(steps[0].start, steps[0].outcome)
-            for step in steps:
-                returns.add(step.place, self._return(step))
-        taken: dict[tuple[object, ActionKey | None], list[float]] = {}
+            outcomes[steps[0].start].append(steps[0].outcome)
         for step in chain(*batch):
-            own = returns.standard(step.place, self._return(step))
-            taken.setdefault((step.place, step.done[-1]), []).append(own)
+            returns[step.place].append(step.outcome * self._discount**step.left)
+
+        def second(step: _Step) -> float:
+            value = returns.standard(step.place, step.outcome * self._discount**step.left)
+            return self._weight * value
+
+        taken = defaultdict[object, list[float]](list)
+        for step in chain(*batch):
+            taken[step.place, step.done[-1]].append(second(step))
 
         def values(step: _Step) -> dict[str, float]:
-            whole = outcomes.standard(step.start, step.outcome)
-            own = whole + self._weight * returns.standard(step.place, self._return(step))
-            keys = {id: action.key for id, action in step.actions.items()}
+            own = outcomes.standard(step.start, step.outcome) + second(step)
+            keys = {id: action.key for id, action in proposed(step.record.trace).items()}
             return {
-                id: own if key == step.done[-1] else self._weight * fmean(taken[step.place, key])
+                id: own if key == step.done[-1] else fmean(taken[step.place, key])
                 for id, key in keys.items()
                 if (step.place, key) in taken
             }
 
         return values
 
-    def _return(self, step: _Step) -> float:
-        return float(step.outcome * self._discount**step.left)
-
 
 class DrMAS(_Compared):
     """The outcome relative to each agent's own mean, after Dr. MAS (arXiv 2602.08847).
 
     For each start and agent, the outcome of an episode counts once for each message of the agent.
-    The credit of a message is the outcome minus the mean of this group, divided by its standard
-    deviation. All messages of an agent in one episode get the same credit.
-
-    If all agents speak at every step, as in most teams here, their groups are equal, and the
-    advantage is that of GRPO with episodes weighted by their length.
+    All messages of an agent in one episode get the same credit. If all agents speak at every step,
+    as in most teams here, this is GRPO with episodes weighted by their length.
     """
 
     name = "agent-wise advantage (Dr. MAS)"
@@ -163,7 +151,7 @@ class DrMAS(_Compared):
         groups = Groups()
         for step in chain(*batch):
             for agent in senders(step).values():
-                groups.add((step.start, agent), step.outcome)
+                groups[step.start, agent].append(step.outcome)
         return lambda step: {
             id: groups.standard((step.start, agent), step.outcome)
             for id, agent in senders(step).items()
@@ -173,11 +161,9 @@ class DrMAS(_Compared):
 class MALT(_Compared):
     """The value of the tree node that an action leads to, after MALT (arXiv 2412.01928).
 
-    All attempts at one start form a tree. A node is the sequence of executed actions so far, and
-    the leaves are the outcomes. The value of a node is the success rate of the attempts through
-    it. A message gets the value of the node that its action leads to, as the signed number
-    ``2 v - 1``: an action is right if most attempts that took it after the same actions succeeded.
-    It is unscored if no attempt took it.
+    All attempts at one start form a tree, whose nodes are the sequences of executed actions. The
+    value ``v`` of a node is the success rate of the attempts through it. A message gets ``2 v - 1``
+    of the node that its action leads to; it is unscored if no attempt took it.
 
     What differs from the paper: MALT samples a fixed number of outputs at every agent of a chain
     and plays all combinations; here the tree branches where repeated attempts differ, without
@@ -190,13 +176,13 @@ class MALT(_Compared):
     _defines_advantages = False
 
     def _values(self, batch: Sequence[Sequence[_Step]]) -> Values:
-        ends: dict[object, list[float]] = {}
+        ends = defaultdict[object, list[float]](list)
         for step in chain(*batch):
-            ends.setdefault((step.start, *step.done), []).append(step.outcome)
+            ends[step.start, *step.done].append(step.outcome)
 
         def values(step: _Step) -> dict[str, float]:
-            before = (step.start, *step.done[:-1])
-            nodes = {id: (*before, action.key) for id, action in step.actions.items()}
+            before, actions = (step.start, *step.done[:-1]), proposed(step.record.trace)
+            nodes = {id: (*before, action.key) for id, action in actions.items()}
             return {id: 2 * fmean(ends[n]) - 1 for id, n in nodes.items() if n in ends}
 
         return values
@@ -205,10 +191,9 @@ class MALT(_Compared):
 class ProgressAttribution(_Compared):
     """The estimated contribution of an action to the outcome, after SPA-RL (arXiv 2505.20732).
 
-    An estimator gives each step a contribution, and is fitted so that the contributions of the
-    executed actions of an episode add up to its outcome. The advantage of a message is the
-    contribution of its action minus the mean of all executed ones, in standard deviations. Every
-    proposal has features, so proposals that were not executed get one too.
+    An estimator is fitted so that the contributions of the executed actions of an episode add up to
+    its outcome. The advantage of a message is the contribution of its action, executed or not,
+    minus the mean of all executed ones, in standard deviations.
 
     What differs from the paper: its estimator is a network on the hidden states of a language
     model, trained on many trajectories; here it is a ridge regression on simple features of goal,
@@ -229,11 +214,10 @@ class ProgressAttribution(_Compared):
 
         known = list(map(worth, chain(*executed)))
         mean, spread = (fmean(known), pstdev(known)) if known else (0.0, 0.0)
-
-        def value(step: _Step, action: Action) -> float:
-            return (worth(_features(step, action)) - mean) / spread if spread > 1e-9 else 0.0
-
-        return lambda step: {id: value(step, action) for id, action in step.actions.items()}
+        return lambda step: {
+            id: (worth(_features(step, action)) - mean) / spread if spread > 1e-9 else 0.0
+            for id, action in proposed(step.record.trace).items()
+        }
 
 
 def fitted(
@@ -241,9 +225,9 @@ def fitted(
 ) -> dict[str, float]:
     """Coefficients with which the sums over the steps of an episode are close to its outcome, from
     the features of each step of each episode. ``ridge``: penalty on their squares."""
-    counts = [Counter(name for features in episode for name in features) for episode in steps]
-    names = sorted(set().union(*counts)) if counts else []
-    rows: NDArray[np.float64] = np.array([[c[name] for name in names] for c in counts], float)
+    counts = [Counter(chain(*episode)) for episode in steps]
+    names = sorted(set(chain(*counts)))
+    rows: Any = np.array([[c[name] for name in names] for c in counts], float)
     if not names:
         return {}
     # In the dual form the system has the size of the batch, not of the features.
@@ -253,24 +237,25 @@ def fitted(
 
 
 def _features(step: _Step, action: Action | None) -> tuple[str, ...]:
-    """Features of an action on the screen of a step."""
     screen, kind = step.record.trace.observation, "none" if action is None else action.action_type
     found = [f"type {kind}", f"app {screen.app} {kind}", f"again {step.again} {kind}"]
     if action is None:
         return tuple(found)
     goal = _words(screen.goal)
+
+    def named(text: str) -> str:
+        """How many of its words the goal has."""
+        words = _words(text)
+        common = len(words & goal)
+        return "none" if not common else "all" if common == len(words) else "some"
+
     element = screen.element(action.index) if action.index is not None else None
     if element is not None:
         found += [f"role {element.role} {kind}", f"label {element.label} {kind}"]
-        found.append(f"in goal {_share(_words(element.label), goal)} {kind}")
+        found.append(f"in goal {named(element.label)} {kind}")
     if action.text is not None:
-        found.append(f"text in goal {_share(_words(action.text), goal)} {kind}")
+        found.append(f"text in goal {named(action.text)} {kind}")
     return tuple(found)
-
-
-def _share(words: frozenset[str], goal: frozenset[str]) -> str:
-    common = len(words & goal)
-    return "none" if not common else "all" if common == len(words) else "some"
 
 
 def _words(text: str) -> frozenset[str]:

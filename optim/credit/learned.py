@@ -4,12 +4,6 @@ The model sees goal, history, screen and one action, never the solution, the sen
 An adapter learns to answer yes or no (:func:`train_critic`, with trl's ``SFTTrainer``). The score
 is the probability of yes relative to no, scaled on held-out replies, whose AUC stands on the
 critic's card.
-
-    replies = labelled_replies(episodes, await critic(episodes))
-    train_critic(Path("smollm2"), replies, Path("critic"))
-    model = CausalModel.from_pretrained(Path("smollm2"))
-    critic = learned_critic(model, Path("critic"))
-    figures = await calibrated(critic, held_out, Path("critic"))
 """
 
 from __future__ import annotations
@@ -18,7 +12,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,7 +27,7 @@ from swarm_ui.model import ChatMessage, ChoosingModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.config import FinetuneConfig, Result
 from swarm_ui.optim.credit.critic import judged
-from swarm_ui.optim.preferences import Alternatives, scored_proposals, with_label
+from swarm_ui.optim.preferences import scored_proposals, with_alternatives, with_label
 from swarm_ui.prompts import format_named
 from swarm_ui.stats import Interval, percentile_interval
 from swarm_ui.trace.records import Episode
@@ -53,9 +47,9 @@ Figures = dict[str, Any]
 def question(observation: Observation, action: Action) -> tuple[ChatMessage, ...]:
     """The chat of a critic about one proposal, in the indices of the whole screen.
 
-    It is the chat of an agent on that screen in the format ``compact``, with the action as its
-    reply, and one more turn that asks whether the reply is right, so an adapter of an agent is a
-    good start for the training. Without sender and reason, wording cannot influence the score.
+    It is the chat of an agent in the format ``compact``, with the action as its reply, and one more
+    turn, so an adapter of an agent is a good start. Without sender and reason, wording cannot
+    influence the score.
     """
     form = format_named(_FORMAT)
     chat = form.chat(Decision(observation=observation))
@@ -70,16 +64,12 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
     offset: float = 0.0
 
     def __call__(self, probability: float) -> float:
-        """The scaled probability."""
         return float(_sigmoid(self.slope * float(_log_odds(probability)) + self.offset))
 
     @classmethod
     def fitted(cls, probabilities: Sequence[float], right: Sequence[bool]) -> Scaling:
-        """The scaling of maximum likelihood, by Newton's method.
-
-        The slope is positive, so the order of the scores does not change. A prior of the weight of
-        one reply keeps few replies from changing them much. If all have one label, nothing changes.
-        """
+        """The scaling of maximum likelihood, by Newton's method, with a prior of the weight of one
+        reply and a positive slope. If all have one label, nothing changes."""
         if not any(right) or all(right):
             return cls()
         target = np.array(right, float)
@@ -127,8 +117,7 @@ class LearnedCritic:
         card: CriticCard | None = None,
         name: str = "",
     ) -> None:
-        """``adapter`` is that of the critic in the model; ``None``: the model without training as
-        one. The ``card`` has its scaling."""
+        """``adapter``: the critic's; ``None``: the model as it is. ``card``: has the scaling."""
         self._model, self._adapter, self.card = model, adapter, card or CriticCard()
         self._known: dict[bytes, dict[ActionKey, float]] = {}
         self.name = name or f"learned critic ({model.name})"
@@ -141,8 +130,7 @@ class LearnedCritic:
     async def grade(
         self, observation: Observation, actions: Sequence[Action], state: object = None
     ) -> list[float | None]:
-        """The probability that each action is right; see :class:`swarm_ui.Judge`. The state is not
-        used."""
+        """The probability that each action is right; see :class:`swarm_ui.Judge`."""
         if len(self._known) > _CACHED_SCREENS:
             self._known = {}
         screen = msgspec.structs.replace(observation, png=None)
@@ -156,9 +144,9 @@ class LearnedCritic:
 
 
 def learned_critic(model: Any, folder: Path) -> LearnedCritic:
-    """The critic in a folder, as :func:`train_critic` writes it, with its adapter loaded into the
-    ``model`` that it was trained on, which may be that of the agents. Raises ``ConfigError`` if
-    there is no critic in the folder, or it does not fit the model."""
+    """The critic that :func:`train_critic` wrote, with its adapter loaded into the ``model`` it was
+    trained on, which may be that of the agents. Raises ``ConfigError`` if there is no critic in the
+    folder, or it does not fit the model."""
     card = read_card(folder)
     if not (hasattr(model, "probabilities") and hasattr(model, "load_adapter")):
         raise ConfigError(
@@ -212,19 +200,16 @@ def labelled_replies(episodes: Sequence[Episode], credit: Sequence[Credit]) -> l
     """
     found: list[LabelledReply] = []
     for given, one in zip(episodes, credit, strict=True):
-        episode = credited(given, one)
-        notes = episode.notes or (None,) * len(episode.steps)
-        for step, (record, note) in enumerate(zip(episode.steps, notes, strict=True)):
-            if episode.success is None:
-                continue
-            wrong, shown = cast("Alternatives | None", note) or ((), ())
-            actions = [("agent", g) for g in scored_proposals(record.trace, record.credit or ())]
+        if given.success is None:
+            continue
+        for step, (record, (wrong, shown)) in enumerate(with_alternatives(credited(given, one))):
+            actions = [("agent", g) for g in scored_proposals(record)]
             actions += [("adversary", g) for g in wrong] + [("teacher", g) for g in shown]
             labels = {g.action.key: (source, g) for source, g in reversed(actions)}
             screen = msgspec.structs.replace(record.trace.observation, png=None)
             found += [
                 LabelledReply(
-                    task=episode.task, seed=episode.seed, step=step, source=source,
+                    task=given.task, seed=given.seed, step=step, source=source,
                     observation=screen, action=g.action, right=g.credit > 0.5,
                 )
                 for source, g in labels.values() if g.credit != 0.5
@@ -262,8 +247,11 @@ def train_critic(
         from swarm_ui.optim import sft
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "the training of a critic", error.name or "trl") from None
-    card = card or CriticCard(base_model=model.name)
-    rows = _rows(replies, random.Random(config.seed))
+    card, rng = card or CriticCard(base_model=model.name), random.Random(config.seed)
+    sides = [[reply for reply in replies if reply.right is label] for label in (True, False)]
+    drawn = [reply for side in sides for reply in rng.sample(side, min(map(len, sides)))]
+    rng.shuffle(drawn)
+    rows = list(map(_row, drawn))
     about = AdapterMetadata(prompt_format=_FORMAT, base_model=card.base_model, made_by="critic")
     made = sft.train_stage(model, start, out, rows, config=config, about=about, report=report)
     if made is None:
@@ -277,18 +265,11 @@ def train_critic(
     return made
 
 
-def _rows(replies: Sequence[LabelledReply], rng: random.Random) -> list[dict[str, Any]]:
-    """Questions about as many right as wrong replies with their answers, as prompts of trl."""
-    sides = [[reply for reply in replies if reply.right is label] for label in (True, False)]
-    drawn = [reply for side in sides for reply in rng.sample(side, min(map(len, sides)))]
-    rng.shuffle(drawn)
-    found = []
-    for reply in drawn:
-        chat = question(reply.observation, reply.action)
-        turns = [{"role": turn.role, "content": turn.content} for turn in chat]
-        answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
-        found.append({"prompt": turns, "completion": [answer]})
-    return found
+def _row(reply: LabelledReply) -> dict[str, Any]:
+    chat = question(reply.observation, reply.action)
+    answer = {"role": "assistant", "content": OPTIONS[not reply.right]}
+    turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+    return {"prompt": turns, "completion": [answer]}
 
 
 # -- how well it judges -----------------------------------------------------------------------
@@ -297,12 +278,9 @@ def _rows(replies: Sequence[LabelledReply], rng: random.Random) -> list[dict[str
 def auc(
     scores: Sequence[float], right: Sequence[bool], clusters: Sequence[object]
 ) -> Interval | None:
-    """Probability that a right item has a higher score than a wrong one, of which ties count half.
-
-    The interval is the 95 % percentile interval of 200 resamples of whole ``clusters``, of which
-    there is one for each item, because the messages of one task are not independent. ``None`` if
-    all items are right, or none.
-    """
+    """Probability that a right item has a higher score than a wrong one; ties count half. The
+    interval is that of 200 resamples of whole ``clusters``, of which there is one for each item.
+    ``None`` if all items are right, or none."""
     members: dict[object, list[tuple[float, float]]] = {}
     for score, fits, cluster in zip(scores, right, clusters, strict=True):
         members.setdefault(cluster, []).append((score, float(fits)))
@@ -320,8 +298,8 @@ def auc(
     if whole is None:
         return None
     draws = (figure(rng.choices(parts, k=len(parts))) for _ in range(200))
-    drawn = [value for value in draws if value is not None] or [-math.inf, math.inf]
-    return percentile_interval(whole, drawn, len(parts))
+    drawn = [value for value in draws if value is not None]
+    return percentile_interval(whole, drawn or [-math.inf, math.inf], len(parts))
 
 
 async def critic_figures(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> Figures:

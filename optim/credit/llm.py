@@ -11,9 +11,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
-
-import msgspec
+from typing import Any, NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.credit import Credit
@@ -51,9 +49,10 @@ _AGAIN = (
 _MOST_TOKENS = 512
 """Of a reply."""
 Output = tuple[str, str, Action | None]
+"""An agent, its whole reply, and its proposal in the screen's indices."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(NamedTuple):
     """A critic's reply; each score is in [0, 1], or ``None``."""
 
     scores: dict[str, float | None]
@@ -71,18 +70,16 @@ class LLMCritic:
     """
 
     def __init__(self, model: ChatModel) -> None:
-        """``model``: gives the scores. A model in this process is greedy; an endpoint uses its own
-        temperature."""
+        """``model``: one in this process is greedy; an endpoint uses its own temperature."""
         self.name = f"LLM critic ({model.name})"
         self._model = model
         self._known: dict[str, Verdict] = {}
         self._asking: dict[str, asyncio.Lock] = {}
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
-        """``None`` for agents that failed or that the critic left out. After a second unreadable
-        reply, or if the model refuses the question, the round is unscored, and its rationale says
-        why. Raises ``ModelError`` if the model cannot be reached, or refused every question, and
-        ``BudgetExceeded``."""
+        """After a second unreadable reply, or if the model refuses the question, the round is
+        unscored, and its rationale says why. Raises ``ModelError`` if the model cannot be reached,
+        or refused every question, and ``BudgetExceeded``."""
         refused: list[ModelError] = []
         found = await together([self._credit(episode, refused) for episode in episodes])
         if refused and not any(credit.scored for credit in found):
@@ -119,17 +116,14 @@ class LLMCritic:
         steps = await together(
             [together([judged(trace, k) for k in range(trace.rounds)]) for trace in traces]
         )
-        return Credit(
-            values=tuple(
-                tuple(tuple(_bit(v.scores.get(a)) for a in trace.agents) for v in rounds)
-                for trace, rounds in zip(traces, steps, strict=True)
-            ),
-            source=self.name,
-            rationale=tuple(tuple(v.rationale for v in rounds) for rounds in steps),
+        values = tuple(
+            tuple(tuple(_bit(v.scores.get(a)) for a in trace.agents) for v in rounds)
+            for trace, rounds in zip(traces, steps, strict=True)
         )
+        told = tuple(tuple(v.rationale for v in rounds) for rounds in steps)
+        return Credit(values=values, source=self.name, rationale=told)
 
     async def _verdict(self, observation: Observation, outputs: Sequence[Output]) -> Verdict:
-        """The verdict of an earlier equal question, or of a new one; failures are not kept."""
         agents = [agent for agent, _, _ in outputs]
         chat = critic_chat(observation, outputs)
         key = transcript(chat)
@@ -164,13 +158,8 @@ def _bit(score: float | None) -> float | None:
     return None if score is None or score == 0.5 else float(score > 0.5)
 
 
-def critic_chat(
-    observation: Observation, outputs: Sequence[tuple[str, str, Action | None]]
-) -> tuple[ChatMessage, ...]:
-    """The prompt of a critic for one round.
-
-    ``outputs`` are agent, whole reply, and proposal in the indices of the whole screen.
-    """
+def critic_chat(observation: Observation, outputs: Sequence[Output]) -> tuple[ChatMessage, ...]:
+    """The prompt of a critic for one round."""
     answers = "\n\n".join(said(f"{agent} said", text, act) for agent, text, act in outputs)
     form = json.dumps({agent: "<score>" for agent, _, _ in outputs}).replace('"<score>"', "<score>")
     user = (
@@ -181,10 +170,7 @@ def critic_chat(
 
 
 def outputs_of(trace: Trace, round: int) -> list[Output]:
-    """The replies of a round: agent, text, and proposal in the screen's indices.
-
-    Agents without a reply are left out, because a failed call is not a wrong answer.
-    """
+    """The replies of a round. Agents without one are left out: a failed call is no wrong answer."""
     said = {m.sender: m for m in trace.messages if m.round == round}
     return [
         (agent, m.content, m.action)
@@ -194,32 +180,22 @@ def outputs_of(trace: Trace, round: int) -> list[Output]:
 
 
 def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
-    """The verdict in a critic's reply: the last JSON object that names an agent, which may also be
-    ``{"scores": {...}}`` or contain ``{"agent": {"score": 1}}``. A value that is not a number in
-    [0, 1] becomes ``None``, and the rationale names it."""
+    """The verdict in a critic's reply: the last JSON object that names an agent. A value that is
+    not a number in [0, 1] becomes ``None``."""
     wanted = {_plain(agent): agent for agent in agents}
     scores: dict[str, float | None] = dict.fromkeys(agents)
     for found in reversed(list(objects(reply))):
-        inner = found.value.get("scores", found.value)
-        given = inner if isinstance(inner, dict) else found.value
-        named = {wanted[_plain(k)]: v for k, v in given.items() if _plain(str(k)) in wanted}
-        if not named:
-            continue
-        for agent, value in named.items():
-            scores[agent] = _score(value)
-        odd = ", ".join(f"{a}: {str(v)[:40]!r}" for a, v in named.items() if scores[a] is None)
-        inside = found.value.get("rationale")
-        before = inside if isinstance(inside, str) else reply[: found.start]
-        text = " ".join(before.split()).removeprefix("Rationale:").strip()
-        told = f"{text} [not a score in 0..1: {odd}]".strip() if odd else text
-        return Verdict(scores, encodable(told))
+        named = {wanted[_plain(k)]: v for k, v in found.value.items() if _plain(k) in wanted}
+        if named:
+            scores |= {agent: _score(value) for agent, value in named.items()}
+            before = " ".join(reply[: found.start].split()).removeprefix("Rationale:").strip()
+            return Verdict(scores, encodable(before))
     return Verdict(scores, f"[no scores in the reply: {' '.join(reply.split())[:200]!r}]")
 
 
-def _score(value: object) -> float | None:
-    given: Any = value.get("score") if isinstance(value, dict) else value
+def _score(value: Any) -> float | None:
     try:
-        number = float(given)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
     return number if 0 <= number <= 1 else None

@@ -2,10 +2,9 @@
 
 For each round of a decision, the mean score of an episode is correlated with its outcome, among
 the episodes of one task, so that a critic gains nothing by knowing which tasks are hard. The weight
-is the lower bound of the interval of that correlation, and never below 0: a critic without evidence
-has no weight, and one that prefers wrong actions ends at 0. Older episodes count less with each
-batch. When all agents do what the critic prefers, its scores no longer vary, and the outcome takes
-over.
+is the lower bound of the interval of that correlation, and never below 0. Older episodes count less
+with each batch. When all agents do what the critic prefers, its scores no longer vary, and the
+outcome takes over.
 """
 
 from __future__ import annotations
@@ -27,17 +26,16 @@ _CLIP = 0.999
 """Bound of correlations, because the Fisher transform is infinite at 1."""
 
 Evidence = tuple[float, float, float, float]
-"""About the scores of one round: the degrees of freedom, which are the weighted number of episodes
-minus one for each group; and the sums of squares of the scores, of products of scores and outcomes,
-and of squares of the outcomes, each about the mean of its group."""
+"""About the scores of one round: degrees of freedom (the weighted number of episodes minus one for
+each group), and sums of squares of the scores, of products with the outcomes, and of squares of the
+outcomes, each about the mean of its group."""
 
 
 class Trust:
     """A critic weighed against the outcome. The weight of each round starts at 0 and is learned.
 
     Each call learns from the batch, then gives the weighted mean of the critic's scores and the
-    outcome. With weight 0 that is the outcome alone. A message that the critic did not score gets
-    the outcome's.
+    outcome. A message that the critic did not score gets the outcome's.
     """
 
     def __init__(self, critic: Critic) -> None:
@@ -93,22 +91,18 @@ class Trust:
             return weight * score + (1.0 - weight) * known
 
         outcome = Outcome().credit(episode)
-        weights = [self.weight(round) for round in range(max(map(len, given.values), default=0))]
-        return Credit(
-            values=tuple(
-                tuple(
-                    tuple(cell(a, b, weight) for a, b in zip(row, others, strict=True))
-                    for row, others, weight in zip(ours, theirs, weights)  # noqa: B905
-                )
-                for ours, theirs in zip(given.values, outcome.values, strict=True)
-            ),
-            source=f"{given.source}, weighed against {outcome.source}",
-            rationale=given.rationale,
+        values = tuple(
+            tuple(
+                tuple(cell(a, b, self.weight(round)) for a, b in zip(*rows, strict=True))
+                for round, rows in enumerate(zip(ours, theirs, strict=True))
+            )
+            for ours, theirs in zip(given.values, outcome.values, strict=True)
         )
+        source = f"{given.source}, weighed against {outcome.source}"
+        return Credit(values=values, source=source, rationale=given.rationale)
 
 
 def _evidence(pairs: Sequence[tuple[float, float]]) -> Evidence:
-    """The evidence of one group of episodes: pairs of score and outcome."""
     x, y = map(fmean, zip(*pairs, strict=True))
     return (
         len(pairs) - 1.0,
@@ -119,7 +113,6 @@ def _evidence(pairs: Sequence[tuple[float, float]]) -> Evidence:
 
 
 def _round_means(credit: Credit) -> list[float | None]:
-    """Mean of the scored messages of an episode, by round."""
     rounds = zip_longest(*credit.values, fillvalue=())
     scored = [[v for row in rows for v in row if v is not None] for rows in rounds]
     return [fmean(values) if values else None for values in scored]

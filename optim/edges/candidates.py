@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import permutations
 from typing import Self
 
 import msgspec
@@ -61,7 +62,7 @@ class CandidateGraph:
         decision: str | None = None,
     ) -> None:
         self.names, self.decision = tuple(sorted(names)), decision
-        pairs = {(a, b) for a in self.names for b in self.names if a != b and a != decision}
+        pairs = {(a, b) for a, b in permutations(self.names, 2) if a != decision}
         self.edges = tuple(sorted(pairs if candidates is None else set(candidates)))
         unknown = sorted(set(self.edges) - pairs)
         known = decision is None or decision in self.names
@@ -79,16 +80,12 @@ class CandidateGraph:
         graph.add_nodes_from(range(len(self.names)))
         joined = nx.condensation(graph)
         members = {part: sorted(joined.nodes[part]["members"]) for part in joined}
-        self.parts: list[list[int]] = [
-            members[part] for part in nx.lexicographical_topological_sort(joined, members.get)
-        ]
+        ranked = nx.lexicographical_topological_sort(joined, members.get)
+        self.parts: list[list[int]] = [members[part] for part in ranked]
         self.part_of = torch.zeros(len(self.names), dtype=torch.long)
         for number, part in enumerate(self.parts):
             self.part_of[part] = number
         self.between = self.part_of[self.senders] != self.part_of[self.listeners]
-
-    def __repr__(self) -> str:
-        return f"{len(self.names)} nodes: {', '.join(self.names)}; {len(self.edges)} possible edges"
 
     def dense(self, values: Tensor) -> Tensor:
         """Values of the candidates ``[B, E]`` by sender and listener, ``[B, n, n]``; others: 0."""
@@ -103,9 +100,7 @@ class CandidateGraph:
             try:
                 mask[row, [self.edge_index[edge] for edge in edges]] = True
             except KeyError as missing:
-                raise ConfigError(
-                    f"edge distribution: {missing.args[0]} is not a candidate edge"
-                ) from None
+                raise ConfigError(f"edge distribution: {missing} is not a candidate edge") from None
         return mask
 
     def leading(self, chosen: Tensor) -> Tensor:
@@ -130,14 +125,14 @@ class CandidateGraph:
 # i has been placed. It is a sufficient state: the next node depends on the set, not on its order.
 
 
-@lru_cache(maxsize=MAX_EXACT + 1)
+@lru_cache
 def _members(n: int) -> Tensor:
     """Mask of the nodes in each set, shape ``[2^n, n]``."""
     sets = torch.arange(2**n)[:, None]
     return ((sets >> torch.arange(n)) & 1).bool()
 
 
-@lru_cache(maxsize=MAX_EXACT + 1)
+@lru_cache
 def _layers(n: int) -> list[tuple[Tensor, Tensor, Tensor]]:
     """The sets of each size from 1: the sets, ``[binomial(n, size)]``, the members of each, and the
     sets without each member, ``[binomial(n, size), size]``."""

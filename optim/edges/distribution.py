@@ -43,8 +43,7 @@ from swarm_ui.trace.records import EdgeName
 
 class Draws(NamedTuple):
     """A batch of DAGs: node indices, first speaker first, ``[B, n]``; the candidates that are
-    edges, ``[B, E]`` bool; and those that count in the log-probability, because they point forward
-    and into a used node."""
+    edges, ``[B, E]`` bool; and those that point forward and into a used node."""
 
     orders: Tensor
     chosen: Tensor
@@ -53,8 +52,6 @@ class Draws(NamedTuple):
 
 class EdgeDistribution(nn.Module):
     """Distribution over the DAGs of a team, whose parameters any optimiser of torch can train.
-
-    Parameters belong to *names*: the order in which agents are given does not matter.
 
     Attributes:
         names, candidates: the nodes, ``n``, and the edges that may occur, ``E``; sorted.
@@ -96,10 +93,8 @@ class EdgeDistribution(nn.Module):
 
     @classmethod
     def from_probabilities(cls, probabilities: Mapping[EdgeName, float]) -> Self:
-        """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
-
-        Raises ``ConfigError`` for no edges, a self-loop, or another probability.
-        """
+        """Each edge with its own probability *given that its sender comes first*. Raises
+        ``ConfigError`` for no edges, a self-loop, or a probability outside (0, 1)."""
         bad = [f"{a} -> {b}: {p}" for (a, b), p in probabilities.items() if not 0.0 < p < 1.0]
         if bad or not probabilities:
             raise ConfigError(
@@ -115,7 +110,7 @@ class EdgeDistribution(nn.Module):
         return made
 
     def extra_repr(self) -> str:
-        return str(self.graph)
+        return f"{len(self.names)} nodes: {', '.join(self.names)}; {len(self.candidates)} edges"
 
     @torch.no_grad()
     def draw(self, batch: int, generator: torch.Generator | None = None) -> Draws:
@@ -155,12 +150,9 @@ class EdgeDistribution(nn.Module):
 
     @torch.no_grad()
     def mode(self) -> EdgeSample:
-        """The most probable (order, edges). In a tie, the name that sorts first comes first, and an
-        edge is absent.
-
-        With a decision, the edges that lead to it are kept. If more than 12 nodes may all reach
-        each other: the most probable order, then the most probable edges given this order.
-        """
+        """The most probable (order, edges), of which those that lead to the decision are kept. In a
+        tie, the name that sorts first comes first, and an edge is absent. If more than 12 nodes may
+        all reach each other: the most probable order, then the most probable edges given it."""
         best = torch.maximum(logsigmoid(self.logits), logsigmoid(-self.logits))
         (terms,) = self.graph.dense(best[None])
         order: list[int] = []
@@ -242,8 +234,7 @@ class EdgeDistribution(nn.Module):
         return scrolling(self._repr_svg_())
 
     def save(self, path: Path) -> None:
-        """Write parameters and names as safetensors. Missing folders are made. Raises
-        ``ConfigError`` if the file cannot be written."""
+        """Write parameters and names as safetensors. Raises ``ConfigError`` if it cannot."""
         metadata = {
             "names": json.dumps(self.names),
             "candidates": json.dumps(self.candidates),

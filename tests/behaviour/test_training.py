@@ -222,14 +222,6 @@ def test_python_and_the_command_line_have_one_default_method(shell: Shell) -> No
     assert named.json["update"].startswith("dpo,")
 
 
-def test_an_unknown_setting_of_training_is_an_error(shell: Shell) -> None:
-    done = shell("train phone train.edge_intervall=3 train.update.stepz=3 --dry-run")
-    assert done.code == 2
-    assert (
-        "edge_intervall" in done.err and "stepz" in done.err and "train.update.steps'" in done.err
-    )
-
-
 def test_tasks_that_are_held_out_are_not_trained_on(shell: Shell) -> None:
     held = "env.held_out"
     rest = "--iterations 1 --rollouts 6 --agents 1 --critic outcome train.update.steps=1"

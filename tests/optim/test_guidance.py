@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import pytest
 from learning_fakes import ButtonWorld, click, decided
 
 from swarm_ui.action import Action
-from swarm_ui.collab_graph import CollabGraph
-from swarm_ui.message import Message
 from swarm_ui.model import Decision
-from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.observation import Observation
 from swarm_ui.optim import Guidance, ScriptedCritic
 from swarm_ui.optim.adversary import ScriptedTeacher
-from swarm_ui.optim.metrics import episode_metrics
-from swarm_ui.rollout import GraphPolicy, rollout
 
 
 class Opposing:
@@ -127,28 +121,3 @@ async def test_negatives_are_graded_only_if_wanted() -> None:
         )  # fmt: skip
         assert [n.action.index for n in found.negatives] == kept
         assert adversary.asked[0] == click(right)
-
-
-@pytest.mark.parametrize(
-    ("guide", "share"),
-    [
-        (0.0, 0.0),  # without a decision the team waits
-        (1.0, 1.0),  # the teacher's action is executed
-    ],
-)
-async def test_steps_with_another_action_than_the_decision_are_guided(
-    guide: float, share: float
-) -> None:
-    class Says:
-        id = "ada"
-
-        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-            return NodeReply(content="words", error="words")
-
-    supervisor = Guidance(
-        ScriptedCritic(ButtonWorld), guide=guide, teacher=ScriptedTeacher(ButtonWorld)
-    )
-    policy = GraphPolicy(CollabGraph([Says()]), name="p")
-    episode = await rollout(ButtonWorld(), policy, task="press", seed=3, intervention=supervisor)
-    assert episode.success is (guide == 1.0) and episode.steps
-    assert episode_metrics([episode])["guided"] == share

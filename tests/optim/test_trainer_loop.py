@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from learning_fakes import ButtonWorld, TinyAgent, TinyModel, button_team
+import torch
+from learning_fakes import ButtonWorld, Contrary, TinyAgent, TinyModel, button_team
 from learning_run import CONFIG, run, sample_jobs, trainer
+from same_run import equal, weights
 
 from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes import ScriptedModel
-from swarm_ui.optim import ScriptedCritic, TeamTrainer
+from swarm_ui.optim import ScriptedCritic, TeamTrainer, Trust
 from swarm_ui.rollout import GraphPolicy, rollout_many
 from swarm_ui.trace.records import Episode
 
@@ -129,3 +131,22 @@ def test_what_cannot_be_trained_is_refused() -> None:
             TeamTrainer(team, world, sample_jobs)
     with pytest.raises(ConfigError, match="write ButtonWorld instead"):
         ScriptedCritic(made)
+
+
+@pytest.mark.parametrize("method", ["dpo", pytest.param("rft", marks=pytest.mark.slow)])
+def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
+    update = replace(CONFIG.update, method=method)
+    config = replace(CONFIG, edges="redraw", iterations=2, update=update)
+
+    def trained(critic: Any) -> tuple[list[torch.Tensor], Sequence[dict[str, Any]]]:
+        model = TinyModel()
+        history = run(model, None, config=config, critic=critic).history
+        return weights(model), history
+
+    without, _ = trained(None)
+    distrusted, history = trained(Trust(Contrary(ButtonWorld)))
+    assert [m["critic_weights"] for m in history] == [[0.0, 0.0]] * 2
+    assert {m["guided"] for m in history} == {0.0}
+    assert equal(distrusted, without)
+    blind, history = trained(Contrary(ButtonWorld))
+    assert not equal(blind, without) and history[0]["critic_weights"] is None

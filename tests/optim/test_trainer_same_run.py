@@ -115,19 +115,6 @@ def test_a_finished_run_does_nothing_and_is_not_mixed_with_another(tmp_path: Pat
         resumed(folder, config=replace(LESS, guide=0.1))
 
 
-def test_a_resumed_run_has_the_state_of_its_edge_optimiser(tmp_path: Path) -> None:
-    def adam(folder: Path, config: TeamConfig) -> TeamResult:
-        made = trainer(TinyModel(), folder=folder, config=config)
-        made.edge_optimizer = torch.optim.Adam(made.edges.parameters(), lr=0.1)
-        return asyncio.run(made.run(resume=True))
-
-    expected = adam(tmp_path / "whole", LESS)
-    adam(tmp_path / "parts", replace(LESS, iterations=2))
-    found = adam(tmp_path / "parts", LESS)
-    assert torch.equal(found.edges.logits, expected.edges.logits)
-    assert torch.equal(found.edges.scores, expected.edges.scores)
-
-
 def test_a_resumed_run_trusts_its_critic_as_the_whole_one_does(tmp_path: Path) -> None:
     def trusted() -> dict[str, Any]:
         critic = Trust(Contrary(ButtonWorld, 0.03))

@@ -128,14 +128,6 @@ class TinyModel:
                 same = all(torch.equal(a, b) for a, b in zip(start, now, strict=True))
                 self.versions[name] += not same
 
-    @contextlib.contextmanager
-    def reference(self) -> Iterator[None]:
-        before, self.module.active = self.module.active, None
-        try:
-            yield
-        finally:
-            self.module.active = before
-
     def encode(
         self, decision: Decision, reply: str, *, adapter: str | None = None
     ) -> tuple[list[int], list[int]]:

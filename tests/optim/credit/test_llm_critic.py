@@ -140,8 +140,7 @@ async def test_single_actions_are_judged_in_one_call() -> None:
     [
         ('x {"agent_0": 1, "agent_1": 0.25} y', (1.0, 0.25)),
         ('```json\n{"agent_0": "0.5", "agent_1": 1.0}\n```', (0.5, 1.0)),
-        ('{"scores": {"agent_0": 1, "agent_1": 0}}', (1.0, 0.0)),
-        ('{"agent_0": {"score": 1, "why": "x"}, "agent_1": {}}', (1.0, None)),
+        ('{"agent_0": {"score": 1}, "agent_1": 1}', (None, 1.0)),
         ('{"Agent 0": 1, "AGENT-1": 0}', (1.0, 0.0)),
         ('{"agent_0": 1}', (1.0, None)),
         ('{"agent_0": 7, "agent_1": -0.1}', (None, None)),
@@ -152,7 +151,4 @@ async def test_single_actions_are_judged_in_one_call() -> None:
     ],
 )
 def test_reads_what_models_write(reply: str, scores: tuple[float | None, ...]) -> None:
-    read = read_verdict(reply, AGENTS)
-    assert tuple(read.scores[a] for a in AGENTS) == scores
-    if None in scores and "agent_1" in reply:
-        assert "not a score" in read.rationale
+    assert tuple(read_verdict(reply, AGENTS).scores.values()) == scores

@@ -182,7 +182,9 @@ def test_parts_hold_every_example_once_within_the_limit(
     parts = whole.parts(limit)
     assert sorted(e.weight for p in parts for e in p) == list(range(len(lengths)))
     for part in parts:
-        size = sum(len(e.rows) for e in part) * max(e.longest for e in part)
+        size = sum(len(e.rows) for e in part) * max(
+            len(a) + len(b) for e in part for a, b in e.rows
+        )
         assert (size <= limit or len(part) == 1) and part.whole == whole.whole
 
 
