@@ -8,9 +8,10 @@ After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one proces
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,7 @@ from swarm_ui.adapter_metadata import AdapterMetadata, read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.files import replacing_folder
 from swarm_ui.optim.config import FinetuneConfig, Result, begin
-from swarm_ui.optim.stage1.corpus import PARTS, Folders, gather, rows, short_hash
+from swarm_ui.optim.stage1.corpus import PARTS, Folders, Sample, gather, rows, short_hash
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 Report = Callable[[float, str], None]
@@ -37,9 +38,8 @@ def finetune(
     """Train an adapter of a model on a corpus, level by level; returns one result for each stage.
 
     Each stage starts from the weights of the stage before it, and DPO's reference is the model
-    before DPO. A stage without samples is skipped. Finished stages are not repeated, and an
-    interrupted one continues from its last checkpoint. A model without a chat template gets the
-    plain one of ``CausalModel``.
+    before DPO. Finished stages are not repeated, and an interrupted one continues from its last
+    checkpoint. A model without a chat template gets the plain one of ``CausalModel``.
 
     Args:
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
@@ -51,8 +51,7 @@ def finetune(
         adapter: folder of an adapter to start from, with its own rank; ``None``: a new one.
 
     Raises:
-        ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is
-            held out.
+        ConfigError: model, corpus, settings and ``out`` do not fit, or a sample is held out.
         LearningError: a loss or a gradient was not a number.
         MissingExtra: trl or peft is not installed.
     """
@@ -63,16 +62,7 @@ def finetune(
     settings, samples = config or FinetuneConfig(), gather(corpus)
     sft.load_tokenizer(model)  # its error comes before anything is written
     form, group, results = samples[0].prompt_format, sft.processes(), list[Result]()
-    if adapter is not None:
-        if not (adapter / "adapter_model.safetensors").is_file():
-            raise ConfigError(f"finetune: no adapter in '{adapter}'; name the folder of one")
-        read_metadata(adapter).expect_format(adapter, form)
-    plan = {
-        "model": str(model),
-        "samples": short_hash(msgspec.json.encode(samples).decode()),
-        "config": msgspec.to_builtins(settings),
-        "adapter": "" if adapter is None else str(adapter),
-    }
+    plan = _plan(model, samples, settings, adapter)
     with group.main_process_first():
         begin(out, "finetune.json", plan, "fine-tuning", "use the same, or choose another folder")
     about = AdapterMetadata(prompt_format=form, base_model=name or model.name, made_by="finetune")
@@ -95,6 +85,22 @@ def finetune(
             shutil.copytree(out / results[-1].stage, made, ignore=own, dirs_exist_ok=True)
     group.wait_for_everyone()
     return results
+
+
+def _plan(
+    model: Path, samples: Sequence[Sample], config: FinetuneConfig, adapter: Path | None
+) -> dict[str, Any]:
+    """The settings with which a fine-tuning continues."""
+    if adapter is not None:
+        if not (adapter / "adapter_model.safetensors").is_file():
+            raise ConfigError(f"finetune: no adapter in '{adapter}'; name the folder of one")
+        read_metadata(adapter).expect_format(adapter, samples[0].prompt_format)
+    return {
+        "model": str(model),
+        "samples": short_hash(msgspec.json.encode(samples).decode()),
+        "config": msgspec.to_builtins(config),
+        "adapter": "" if adapter is None else str(adapter),
+    }
 
 
 def _told(report: Report, number: int, stages: int, step: int, steps: int, loss: float) -> None:
