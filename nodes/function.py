@@ -17,7 +17,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
 
-Answer = str | Action | Message | NodeReply | None
+Answer = str | Action | NodeReply | None
 NodeFunction = Callable[[Sequence[Message], NodeContext], Answer | Awaitable[Answer]]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,14 +53,14 @@ class FunctionNode:
                     f"context), and this one has {signature}"
                 ) from None
 
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         if self.thread:
             answer = await in_thread(self.function, inbox, context)
         else:
             answer = self.function(inbox, context)
         if inspect.isawaitable(answer):
             answer = await answer
-        if isinstance(answer, NodeReply | Message):
+        if isinstance(answer, NodeReply):
             return answer
         if isinstance(answer, Action):
             return NodeReply(content=answer.json(), action=answer)
@@ -68,7 +68,7 @@ class FunctionNode:
             return NodeReply(content=answer or "")
         raise TypeError(
             f"function node '{self.id}' returned a value of type {type(answer).__name__}; "
-            "expected a str, Action, Message, NodeReply or None"
+            "expected a str, Action, NodeReply or None"
         )
 
 

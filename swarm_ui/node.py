@@ -70,15 +70,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def like(cls, call: Call) -> NodeReply:
         """The answer of a call inside this one; its costs stay with that call."""
-        said = call.message
-        return cls(
-            content=said.content,
-            action=said.action,
-            error=said.error,
-            abstains=said.abstains,
-            prompt_format=said.prompt_format,
-            ballot=call.ballot,
-        )
+        said = msgspec.convert(call.message, cls, from_attributes=True)
+        return msgspec.structs.replace(said, ballot=call.ballot)
 
 
 class Source(NamedTuple):
@@ -226,16 +219,11 @@ class NodeContext(msgspec.Struct):
             own=None,
         )
         composite = bool(parts_of(answer))
-        kept, call = session.memo.calls.get(context.message_id), None
-        if kept and kept.arguments == arguments and self.message_id not in session.memo.again:
-            call = session.recalled(kept.id, heard, composite)
-        if call is None:
-            # The limit of the run is for single nodes, not for graphs and functions.
-            single = hasattr(answer, "id") and not composite
-            own = getattr(answer, "timeout", None) or (None if single else inf)
-            kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
-            call = await session.call(answer, heard, context, own, composite, arguments, kind)
-        made: Call = call
+        # The limit of the run is for single nodes, not for graphs and functions.
+        single = hasattr(answer, "id") and not composite
+        seconds = getattr(answer, "timeout", None) or (None if single else inf)
+        kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
+        made: Call = await session.call(answer, heard, context, seconds, composite, arguments, kind)
         if made.error is not None and not tolerant:
             raise session.raised.get(made.id) or Known(made.error)
         return made
@@ -260,7 +248,7 @@ class Node(Protocol):
         """Default name of the node in a graph."""
         ...
 
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """Answer the received messages: its own last one first, then predecessors in edge order.
 
         An exception becomes a tombstone or aborts the run, depending on the limits of the run.
@@ -268,7 +256,7 @@ class Node(Protocol):
         ...
 
 
-Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply | Message]]
+Answer = Callable[[Sequence[Message], NodeContext], Awaitable[NodeReply]]
 """A node, or a function that answers like one."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from math import inf
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -34,52 +33,49 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Deadlines:
     """The time limits of the calls of one run, with one timer. Belongs to one event loop.
 
-    ``asyncio.timeout`` sets and cancels a timer for each call, which is most of the cost of
-    thousands of short ones.
+    ``asyncio.timeout`` sets and cancels a timer for each call, which costs more than the call.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._running: dict[int, tuple[float, asyncio.Task[Any]]] = {}
-        self._next = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._due = inf
+        self._running: dict[object, tuple[float, asyncio.Task[Any]]] = {}
 
     async def within(self, seconds: float, answer: Awaitable[T]) -> T:
         """The answer. Raises ``Known`` if the time passes before."""
-        due, task = self._loop.time() + seconds, asyncio.current_task()
+        call, task, due = object(), asyncio.current_task(), self._loop.time() + seconds
         assert task is not None
-        self._next = ticket = self._next + 1
-        self._running[ticket] = (due, task)
-        if due < self._due:
+        self._running[call] = due, task
+        if self._timer is None or due < self._timer.when():
             self._wake(due)
         try:
             return await answer
         except asyncio.CancelledError:
             # Ours only if the time ran out and nothing else cancels the run.
-            if ticket in self._running or task.cancelling() > 1:
+            if call in self._running or task.cancelling() > 1:
                 raise
             late = Failure(kind="timeout", message=f"no answer within {seconds:g} s")
             raise Known(late) from None
         finally:
-            if self._running.pop(ticket, None) is None:
+            if self._running.pop(call, None) is None:
                 task.uncancel()
 
     def stop(self) -> None:
         """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _wake(self, due: float) -> None:
         self.stop()
-        self._due = due
-        self._timer = None if due == inf else self._loop.call_at(due, self._expire)
+        self._timer = self._loop.call_at(due, self._expire, due)
 
-    def _expire(self) -> None:
+    def _expire(self, now: float) -> None:
         """Cancel the calls whose time is over, and set the timer for the next one."""
-        now = max(self._due, self._loop.time())  # timers may be a tick early
-        for ticket, (due, task) in list(self._running.items()):
-            if due <= now:
-                del self._running[ticket]
+        self._timer = None
+        for call, (due, task) in list(self._running.items()):
+            if due <= max(now, self._loop.time()):  # timers may be a tick early
+                del self._running[call]
                 task.cancel()
-        self._wake(min((due for due, _ in self._running.values()), default=inf))
+        if self._running:
+            self._wake(min(due for due, _ in self._running.values()))

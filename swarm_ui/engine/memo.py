@@ -6,9 +6,10 @@ recovery after a crash and resampling are runs with a memo; they differ only in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from swarm_ui.message import Message
+from swarm_ui.node import NodeReply
 from swarm_ui.trace.records import Call
 
 
@@ -19,7 +20,7 @@ class Memo:
         self,
         calls: Mapping[str, Call],
         *,
-        messages: Mapping[str, Message] | None = None,
+        replies: Mapping[str, NodeReply] | None = None,
         without: Set[str] = frozenset(),
         again: Set[str] = frozenset(),
         samples: Mapping[str, int] | None = None,
@@ -27,43 +28,40 @@ class Memo:
     ) -> None:
         """
         Args:
-            messages: replace those of the nodes.
+            replies: replace those of the nodes.
             without: messages that are not delivered.
             again: calls to make again, although they hear the same.
             samples: number of the sample of each call. Sample 0 has the seed of the original call;
                 the others have different seeds.
             answers: of people to the questions of nodes, by message id or by the node's name.
         """
-        self.calls, self.messages, self.without = calls, messages or {}, without
+        self.calls, self.replies, self.without = calls, replies or {}, without
         self.samples, self.answers = samples or {}, answers or {}
         self.again = {*again, *self.samples}
         #: for a call, those inside it
         self.inside: dict[str, list[Call]] = {}
         for id, call in calls.items():
-            for each in around(id):
+            for each in _around(id):
                 self.inside.setdefault(each, []).append(call)
-        edited = {*self.messages, *without, *self.again}
-        self._around_edits = {each for id in edited for each in around(id)}
+        edited = {*self.replies, *without, *self.again}
+        self._changed = {*self.replies, *self.again}.union(*map(_around, edited))
+        for id, call in calls.items():
+            if call.step is not None and id.rpartition("/")[0] in self.again:
+                self._changed.add(id)
 
-    def find(self, id: str, inbox: Sequence[Message], composite: bool = False) -> Call | None:
+    def find(
+        self, id: str, inbox: Sequence[Message], composite: bool, arguments: str
+    ) -> Call | None:
         """The recorded call, unless it is to be made again.
 
         That is so for a ``composite`` node, which has nodes inside, unless it failed, and where
         something inside is edited: the calls inside that hear the same are not made again.
         """
         found = self.calls.get(id)
-        if found is None or id in self.again or id in self.messages:
+        if found is None or id in self._changed or (composite and found.error is None):
             return None
-        if id in self._around_edits or (composite and found.error is None):
-            return None
-        return found if found.heard == tuple([m.id for m in inbox]) and self.knows(inbox) else None
-
-    def kept(self, call: Call, inbox: Sequence[Message]) -> Call:
-        """The recorded call, if this one of a composite node heard and says the same."""
-        found = self.calls.get(call.id)
-        if found is None or found.message != call.message or found.heard != call.heard:
-            return call
-        return found if self.knows(inbox) else call
+        same = found.heard == tuple([m.id for m in inbox]) and found.arguments == arguments
+        return found if same and self.knows(inbox) else None
 
     def knows(self, messages: Sequence[Message]) -> bool:
         """Whether all of these are recorded."""
@@ -75,12 +73,9 @@ class Memo:
         return True
 
 
-def around(id: str) -> Iterator[str]:
+def _around(id: str) -> list[str]:
     """Ids of the calls inside of which a call was made, the outermost first."""
-    place = id.find("/")
-    while place >= 0:
-        yield id[:place]
-        place = id.find("/", place + 1)
+    return [id[:place] for place, letter in enumerate(id) if letter == "/"]
 
 
 def succeeded(call: Call) -> bool:

@@ -1,4 +1,5 @@
-"""A graph unrolled over its rounds: computed once for each graph and shared by its runs."""
+"""A graph unrolled over its rounds: computed once for each graph and shared by its runs; and the
+models that its nodes ask."""
 
 from __future__ import annotations
 
@@ -6,72 +7,83 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from swarm_ui.budget import Budget, Price
-from swarm_ui.errors import GraphError
+from swarm_ui.graph.check import ambiguous
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Usage
 from swarm_ui.model import VersionedModel
-from swarm_ui.node import Condition, Node, parts_of, scope_of
+from swarm_ui.node import Answer, Condition, Node, parts_of, scope_of
 from swarm_ui.trace.records import Call
 
-Lease = tuple[VersionedModel, str]
+
+class Planned(NamedTuple):
+    """A call of a node in a round."""
+
+    id: str
+    name: str
+    round: int
+    node: Answer
+    inputs: tuple[int, ...]
+    """Numbers of the calls whose messages it receives, in the order of its inbox."""
+    conditions: tuple[Condition | None, ...]
+    """For each input, which of its messages are received; ``None``: all."""
+    own: int
+    """Number of the node's call in the last round, or -1."""
+    first: bool
+    """It receives nothing from this round: in a nested graph, the messages from outside."""
+    composite: bool
+    """It has nodes inside."""
+    seconds: float | None
+    """Its own time limit; ``None``: that of the run, which holds for the nodes inside of a node,
+    not for itself."""
 
 
 class Plan:
-    """Calls numbered ``0 .. size - 1``, round by round, then those after the last round.
+    """Calls numbered from 0, round by round, then those after the last round.
 
-    All sequences are indexed by call number. The inputs of a call are from earlier rounds, or from
-    the same round along an edge without a delay.
+    The inputs of a call are from earlier rounds, or from the same round along an edge without a
+    delay.
     """
 
     def __init__(self, graph: Dag, last: int) -> None:
         """``last``: the last round that is made. Raises ``GraphError`` for open ends."""
         if len(graph.ends) > 1:
-            raise GraphError(
-                f"the output is ambiguous: no node receives the messages of "
-                f"{', '.join(graph.ends)}. Append a vote or another node with >>"
-            )
-        team, closing = graph.agents, frozenset(graph.closing)
-        places = [(name, r) for r in range(last + 1) for name in team]
+            raise ambiguous(graph.ends)
+        places = [(name, r) for r in range(last + 1) for name in graph.agents]
         places += [(name, last) for name in graph.closing]
         number = {place: k for k, place in enumerate(places)}
-        self.size = len(places)
-        self.names = tuple(name for name, _ in places)
-        self.rounds = tuple(r for _, r in places)
-        self.ids = tuple(f"{name}:{r}" for name, r in places)
-        self.nodes = tuple(graph.nodes[name] for name in self.names)
+        first, closing = frozenset(graph.sources), frozenset(graph.closing)
+        self.calls: list[Planned] = []
+        #: for each call, those that receive its message
+        self.successors: list[list[int]] = [[] for _ in places]
+        for k, (name, r) in enumerate(places):
+            node, own = graph.nodes[name], -1 if name in closing else number.get((name, r - 1), -1)
+            heard = _heard(graph, name, r) if own < 0 else [(name, r - 1), *_heard(graph, name, r)]
+            # In the first rounds a delayed edge has nothing to deliver.
+            inputs = tuple([number[place] for place in heard if place in number])
+            conditions = tuple([graph.when.get((places[j][0], name)) for j in inputs])
+            composite = bool(parts_of(node))
+            seconds = getattr(node, "timeout", None) or (inf if composite else None)
+            self.calls.append(
+                Planned(f"{name}:{r}", name, r, node, inputs, conditions, own, name in first,
+                        composite, seconds)
+            )  # fmt: skip
+            for j in inputs:
+                self.successors[j].append(k)
         self.final = number[graph.output, last]
-        self.composite = tuple(bool(parts_of(node)) for node in self.nodes)
-        #: own time limits; that of the run holds for the nodes inside of a node, not for itself
-        self.seconds = tuple(
-            getattr(node, "timeout", None) or (inf if inside else None)
-            for node, inside in zip(self.nodes, self.composite, strict=True)
-        )
         #: adapters to lease; and budgets with the names of their models, by the paths of the nodes
         self.leases, self.budgets = _models(graph)
-        self.own = tuple(
-            number[name, r - 1] if r and name not in closing else -1 for name, r in places
-        )
-        self.inputs = tuple(
-            _inputs(graph, name, r, own, number)
-            for (name, r), own in zip(places, self.own, strict=True)
-        )
-        #: for each input, which of its messages are received; ``None``: all
-        self.conditions: tuple[tuple[Condition | None, ...], ...] = tuple(
-            tuple([graph.when.get((self.names[j], self.names[k])) for j in inputs])
-            for k, inputs in enumerate(self.inputs)
-        ) if graph.when else ()  # fmt: skip
-        sources = frozenset(graph.sources)
-        #: calls that receive nothing from this round: in a nested graph, the messages from outside
-        self.open = tuple(name in sources for name, _ in places)
-        successors: list[list[int]] = [[] for _ in places]
-        for k, inputs in enumerate(self.inputs):
-            for j in inputs:
-                successors[j].append(k)
-        self.successors = tuple(map(tuple, successors))
-        self.waiting = tuple(map(len, self.inputs))
+
+
+def _heard(graph: Dag, name: str, round: int) -> list[tuple[str, int]]:
+    """Nodes and rounds whose messages the edges deliver to a node in a round."""
+    senders, delays = graph.predecessors[name], graph.delays
+    if scope_of(graph.nodes[name]) == "all":
+        return [(sender, r) for r in range(round + 1) for sender in senders]
+    return [(sender, round - delays.get((sender, name), 0)) for sender in senders]
 
 
 _PLANS: WeakKeyDictionary[Dag, dict[int, Plan]] = WeakKeyDictionary()
@@ -89,22 +101,12 @@ def plan_of(graph: Dag, last_round: int | None = None) -> Plan:
     return plans[last]
 
 
-def _inputs(
-    graph: Dag, name: str, round: int, own: int, number: Mapping[tuple[str, int], int]
-) -> tuple[int, ...]:
-    """Calls whose messages a call receives, in the order of its inbox."""
-    senders, delays = graph.predecessors[name], graph.delays
-    if scope_of(graph.nodes[name]) == "all":
-        rounds = range(round + 1)
-        return tuple(
-            number[sender, r] for r in rounds for sender in senders if (sender, r) in number
-        )
-    before = () if own < 0 else (own,)
-    if not delays:
-        return before + tuple(number[sender, round] for sender in senders)
-    sent = [(sender, round - delays.get((sender, name), 0)) for sender in senders]
-    # In the first rounds a delayed edge has nothing to deliver.
-    return before + tuple(number[place] for place in sent if place[1] >= 0)
+# -- adapter versions and budgets ---------------------------------------------------------------
+
+Lease = tuple[VersionedModel, str]
+Versions = dict[tuple[int, str], Lease]
+"""By the identity of a model and an adapter: the model, and the version that is in use."""
+_EPISODE: ContextVar[Versions | None] = ContextVar("versions of an episode", default=None)
 
 
 def _all_nodes(nodes: Mapping[str, Node], path: str = "") -> Iterator[tuple[str, Node]]:
@@ -114,8 +116,8 @@ def _all_nodes(nodes: Mapping[str, Node], path: str = "") -> Iterator[tuple[str,
         yield from _all_nodes(parts_of(node), f"{path}{name}/")
 
 
-def _models(graph: Dag) -> tuple[tuple[Lease, ...], dict[str, tuple[Budget, str]]]:
-    leases: dict[tuple[int, str], Lease] = {}
+def _models(graph: Dag) -> tuple[Versions, dict[str, tuple[Budget, str]]]:
+    leases: Versions = {}
     budgets: dict[str, tuple[Budget, str]] = {}
     for path, node in _all_nodes(graph.nodes):
         adapter, model = getattr(node, "adapter", None), getattr(node, "model", None)
@@ -124,15 +126,7 @@ def _models(graph: Dag) -> tuple[tuple[Lease, ...], dict[str, tuple[Budget, str]
         budget = getattr(model, "budget", None)
         if isinstance(budget, Budget):
             budgets[path] = budget, str(getattr(model, "name", ""))
-    return tuple(leases.values()), budgets
-
-
-# -- adapter versions ---------------------------------------------------------------------------
-
-
-Versions = dict[tuple[int, str], Lease]
-"""By the identity of a model and an adapter: the model, and the version that is in use."""
-_EPISODE: ContextVar[Versions | None] = ContextVar("versions of an episode", default=None)
+    return leases, budgets
 
 
 @contextmanager
@@ -154,26 +148,21 @@ def same_versions() -> Iterator[Versions]:
             model.release(version)
 
 
-# -- what was spent before a run was resumed --------------------------------------------------
-
-
 def count_spent(graph: Dag, run: str, seed: int, past: Mapping[str, Call]) -> None:
     """Count the recorded calls of a run in the budgets of their models.
 
     A budget that has counted the run already is left as it is: this process made the calls.
     """
     models = plan_of(graph).budgets
-    around = {call.id.rpartition("/")[0] for call in past.values() if call.step is not None}
-
-    def spent(budget: Budget) -> Iterator[tuple[Usage, Price | None]]:
-        for call in past.values():
-            path = call.node if call.node in models else call.node.rpartition("/")[0]
-            owner, name = models.get(path, (None, ""))
-            # It failed before an answer, or asked in no step.
-            failed = call.error is not None and path == call.node and call.id not in around
-            if owner is budget and (call.completion is not None or failed):
-                price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
-                yield call.usage, price
-
-    for budget, _ in models.values():
-        budget.resume((run, seed), spent(budget))
+    around = {id.rpartition("/")[0] for id, call in past.items() if call.step is not None}
+    spent: dict[Budget, list[tuple[Usage, Price | None]]] = {b: [] for b, _ in models.values()}
+    for call in past.values():
+        path = call.node if call.node in models else call.node.rpartition("/")[0]
+        # It failed before an answer, or asked in no step.
+        failed = call.error is not None and path == call.node and call.id not in around
+        if path in models and (call.completion is not None or failed):
+            budget, name = models[path]
+            price = budget.prices.get(call.adapter or name) or budget.prices.get(name)
+            spent[budget].append((call.usage, price))
+    for budget, made in spent.items():
+        budget.resume((run, seed), made)

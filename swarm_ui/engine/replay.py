@@ -19,10 +19,10 @@ from swarm_ui.engine.run import run, trace_of
 from swarm_ui.engine.tasks import together
 from swarm_ui.errors import ConfigError
 from swarm_ui.events import OnEvent
-from swarm_ui.graph.check import unknown
+from swarm_ui.graph.check import listed, unknown
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import PERSON, Message
-from swarm_ui.node import Node
+from swarm_ui.node import Node, NodeReply
 from swarm_ui.storage.journal import Head, Journal
 from swarm_ui.trace.records import Trace
 
@@ -54,23 +54,21 @@ async def replay(
 
     Raises ``ConfigError`` if an id is not in the trace, ``GraphError`` if there is no such node.
     """
-    others = dict(nodes or {})
-    for name, node in others.items():
+    for name, node in (nodes or {}).items():
         _ = graph[name]  # raises if there is no such node
         graph = graph.with_node(node, name=name)
-    edited, gone, repeated = dict(messages or {}), frozenset(without), frozenset(again)
-    drawn, past = dict(samples or {}), trace.recorded()
-    for id in (*edited, *gone, *drawn, *repeated):
+    edited, gone, past = messages or {}, frozenset(without), trace.recorded()
+    repeated = {id for id, call in past.items() if call.node.partition("/")[0] in (nodes or {})}
+    repeated.update(again)
+    for id in (*edited, *gone, *(samples or {}), *repeated):
         if id not in past:
-            known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
-            raise ConfigError(f"no message '{id}' in the trace; it has {known}")
-    of_others = {id for id, call in past.items() if call.node.partition("/")[0] in others}
+            raise ConfigError(f"no message '{id}' in the trace; it has {listed(past)}")
     memo = Memo(
         past,
-        messages={id: _said(past[id].message, new) for id, new in edited.items()},
+        replies={id: _reply(past[id].message, new) for id, new in edited.items()},
         without=gone,
-        again=repeated | of_others,
-        samples=drawn,
+        again=repeated,
+        samples=samples,
         answers={id: call.reply for id, call in past.items() if call.model == PERSON},
     )
     running = run(
@@ -94,11 +92,9 @@ async def resample(
     return await together([replay(graph, trace, samples=s, limits=limits) for s in samples])
 
 
-def _said(message: Message, new: Message | str) -> Message:
-    return msgspec.structs.replace(message, content=new) if isinstance(new, str) else new
-
-
-# -- runs that wait for a person ----------------------------------------------------------------
+def _reply(message: Message, new: Message | str) -> NodeReply:
+    said = msgspec.structs.replace(message, content=new) if isinstance(new, str) else new
+    return msgspec.convert(said, NodeReply, from_attributes=True)
 
 
 async def resume(
@@ -127,14 +123,13 @@ async def resume(
         head: Trace | Head = run_id
         made, journal = run_id.recorded(), None
         count_spent(graph, head.run, head.seed, made)
-    elif journal is not None:
-        record = journal.read(run_id)
-        head, made = record.head, record.calls
-    else:
+    elif journal is None:
         raise ConfigError(
             f"resume: to find the run '{run_id}' by its name, set journal=; or pass the attribute "
             "'partial' of the RunPaused error instead of the name"
         )
+    else:
+        head, made = journal.read(run_id).head, journal.read(run_id).calls
     for key in answers:
         name = key.partition("/")[0].partition(":")[0]
         if name not in graph.nodes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from types import MappingProxyType
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from swarm_ui.engine import telemetry
 from swarm_ui.engine.limits import Limits
@@ -19,15 +19,7 @@ from swarm_ui.engine.memo import Memo, succeeded, to_keep
 from swarm_ui.engine.plan import count_spent, plan_of, same_versions
 from swarm_ui.engine.session import Session
 from swarm_ui.engine.tasks import in_order
-from swarm_ui.errors import (
-    ConfigError,
-    Failure,
-    FailureKind,
-    NodeError,
-    RunFailed,
-    RunPaused,
-    SwarmError,
-)
+from swarm_ui.errors import ConfigError, Failure, NodeError, RunFailed, RunPaused, SwarmError
 from swarm_ui.events import Finished, OnEvent
 from swarm_ui.graph.check import function_name
 from swarm_ui.graph.dag import Dag
@@ -80,7 +72,7 @@ async def run(
         count_spent(graph, run_id, seed, stored)
         with same_versions() as versions, telemetry.span("invoke_workflow", graph.name, run=run_id):
             session = Session(run_id, limits or Limits(), memo, versions, on_event, journal)
-            frame = Frame(session, graph, observation, seed, order=[])
+            frame = Frame(session, graph, observation, seed)
             try:
                 await frame.finish()
                 frame.conclude()
@@ -109,9 +101,6 @@ async def trace_of(running: Awaitable[Trace]) -> Trace:
         return trace
 
 
-_APART = 1 << 30  # more inputs than a call can have: it never gets ready
-
-
 class Frame:
     """A graph in a run: the run's own graph, or one inside a call. Calls have the plan's numbers.
 
@@ -127,64 +116,56 @@ class Frame:
         around: Sequence[Message] = (),
         path: str = "",
         prefix: str = "",
-        *,
-        order: list[str],
     ) -> None:
         """
         Args:
             around: for a nested graph, the messages that its first nodes receive from outside.
             path, prefix: of its node names (``"team/"``) and message ids (``"team:1/"``).
-            order: gets the ids of its calls, in the order of the trace.
         """
-        self.plan = plan = plan_of(graph)
-        self.session, self.seed = session, seed
+        self.session, self.seed, self.plan = session, seed, plan_of(graph)
         self._graph, self._observation, self._around = graph, observation, tuple(around)
-        self._path, self._prefix, self._order = path, prefix, order
-        self._said: list[Message | None] = [None] * plan.size
+        self._path, self._prefix = path, prefix
+        #: ids of its calls, in the order of the trace
+        self._order = session.inside.setdefault(prefix[:-1], [])
+        self._said: list[Message | None] = [None] * len(self.plan.calls)
         #: whether calls may be taken from the memo
-        self._memo = bool(session.memo.calls)
-        self._gaps = bool(plan.conditions or session.memo.without)
-        #: calls that wait for a person, and those that depend on them
-        self.waiting: set[int] = set()
+        self.recalls = bool(session.memo.calls)
+        self._gaps = bool(graph.when or session.memo.without)
+        #: whether a call waits for a person
+        self.paused = False
 
     async def finish(self) -> None:
-        """Make every call. No task is left running when this returns or raises.
+        """Make every call, except those that depend on an open question. No task is left running
+        when this returns or raises.
 
-        If a question is open, ``waiting`` is not empty afterwards. With ``until``, a round begins
-        when the one before is complete, so that the result does not depend on the order in which
-        answers arrive. What comes after the last round is the same as in a graph with only so many
-        rounds.
+        With ``until``, a round begins when the one before is complete, so that the result does not
+        depend on the order in which answers arrive. What comes after the last round is the same as
+        in a graph with only so many rounds.
         """
-        versions = self.session.versions
-        for model, adapter in self.plan.leases:
-            if (id(model), adapter) not in versions:
-                versions[id(model), adapter] = model, model.lease(adapter)
-        graph, until, team, done = self._graph, self._graph.until, len(self._graph.agents), 0
-        if until is not None:
-            for round in range(graph.rounds):
-                await self._part(range(done, done + team))
-                done += team
-                if self.waiting:
-                    return
-                if round < graph.rounds - 1 and self._over(until, done, round):
-                    self.plan = plan_of(graph, round)
-                    self._said[done:] = [None] * (self.plan.size - done)
-                    break
-        await self._part(range(done, self.plan.size))
+        versions, graph, until = self.session.versions, self._graph, self._graph.until
+        for (model, adapter), lease in self.plan.leases.items():
+            if (model, adapter) not in versions:
+                versions[model, adapter] = lease[0], lease[0].lease(adapter)
+        done, team = 0, len(graph.agents)
+        for round in range(graph.rounds):
+            if until is None:
+                break
+            await self._part(done, done := done + team)
+            if self.paused:
+                return
+            if round < graph.rounds - 1 and self._over(until, done, round):
+                self.plan = plan_of(graph, round)
+                self._said[done:] = [None] * (len(self.plan.calls) - done)
+                break
+        await self._part(done, len(self.plan.calls))
 
-    async def _part(self, part: range) -> None:
+    async def _part(self, start: int, stop: int) -> None:
         """Make the calls of some consecutive numbers, once all calls before them are made."""
-        plan = self.plan
-        waiting: Sequence[int] = plan.waiting
-        if len(part) < plan.size:
-            waiting = [
-                sum(j in part for j in inputs) if k in part else _APART
-                for k, inputs in enumerate(plan.inputs)
-            ]
-        ids, prefix = plan.ids[part.start : part.stop], self._prefix
-        self._order += [prefix + id for id in ids] if prefix else ids
-        if part:
-            await in_order(self._make, part, waiting, plan.successors)
+        calls, prefix = self.plan.calls, self._prefix
+        self._order += [prefix + call.id for call in calls[start:stop]]
+        missing = [sum(j >= start for j in c.inputs) if start else len(c.inputs) for c in calls]
+        if start < stop:
+            await in_order(self._make, range(start, stop), missing, self.plan.successors)
 
     def _over(self, until: Until, done: int, round: int) -> bool:
         """Whether the rounds end, given the newest message of each agent."""
@@ -200,92 +181,79 @@ class Frame:
             )
             for message in newest.values():  # it may have read the message of a failed node
                 if message.error is not None:
-                    call = self.session.log[message.id]
-                    raise self._node_error(NodeError, f"{message.error}; {told}", call) from failure
+                    told, call = f"{message.error}; {told}", self.session.log[message.id]
+                    raise self._node_error(NodeError, told, call) from failure
             raise ConfigError(told) from failure
 
     def conclude(self) -> None:
         """Raise if the outermost graph has no result: a question is open, or no node succeeded and
         at least one failed."""
         session = self.session
-        if self.waiting:
+        if self.paused:
             questions = sorted(session.questions.values(), key=lambda q: (q.round, q.id))
             raise RunPaused(session.run, tuple(questions))
         if any(map(succeeded, session.log.values())):  # nearly always the first
             return
-        for call in session.collected(self._order)[0]:
-            if call.error is not None:
+        for id in session.order(self._order):
+            call = session.log.get(id)
+            if call is not None and call.error is not None:
                 told = f"no node of the run succeeded; the first failure: {call.error}"
-                raise self._node_error(RunFailed, told, call) from session.raised.get(call.id)
+                raise self._node_error(RunFailed, told, call) from session.raised.get(id)
 
     def _node_error(self, kind: type[NodeError], told: str, call: Call) -> NodeError:
         """The error of a run that a node's failure ends, of the failure's kind."""
-        why: FailureKind = "node" if call.completion is None else "reply"
-        why = why if call.error is None else call.error.kind
+        why = call.error.kind if call.error else "reply" if call.completion else "node"
         return kind(told, node=call.node, round=call.round, run=self.session.run, kind=why)
 
     # -- one call -----------------------------------------------------------------------------
 
-    async def _make(self, k: int) -> None:
-        """Make one call and record it, or take it from the memo, or skip it."""
-        if self.waiting and not self.waiting.isdisjoint(self.plan.inputs[k]):
-            self.waiting.add(k)
-            return
-        plan, session, said = self.plan, self.session, self._said
-        id = self._prefix + plan.ids[k]
-        node: Answer | Exception = plan.nodes[k]
-        if self._gaps:
-            try:
-                passing = self._passing(k, id)
-            except Exception as failure:  # a failure of the listener
-                passing, node = [], failure
-            if passing is None:
-                return
-            inbox = passing
-        else:
-            inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
-        if self._around and plan.open[k]:
+    async def _make(self, k: int) -> bool:
+        """Make one call, or skip it. False if it waits for a person."""
+        call, session, said = self.plan.calls[k], self.session, self._said
+        id, node = self._prefix + call.id, call.node
+        inbox: list[Any] | None
+        try:
+            inbox = self._passing(k, id) if self._gaps else [said[j] for j in call.inputs]
+        except Exception as failure:  # of a condition: a failure of the listener
+            inbox, node = [], _failing(failure)
+        if inbox is None:
+            return True
+        if self._around and call.first:
             inbox.extend(self._around)
-        composite = plan.composite[k]
-        if self._memo and node is plan.nodes[k]:
-            found = session.recalled(id, inbox, composite)
-            if found is not None:
-                said[k] = found.message
-                return
-        own = plan.own[k]
         context = NodeContext(
             self._observation,
-            self._path + plan.names[k],
-            plan.rounds[k],
+            self._path + call.name,
+            call.round,
             self._graph.rounds,
             id,
             self.seed,
-            said[own] if own >= 0 else None,
+            said[call.own] if call.own >= 0 else None,
             self,
         )
         try:
-            said[k] = (await session.call(node, inbox, context, plan.seconds[k], composite)).message
+            made = await session.call(node, inbox, context, call.seconds, call.composite)
         except Unanswered:
-            self.waiting.add(k)
+            self.paused = True
+            return False
+        said[k] = made.message
+        return True
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call, or ``None`` if the call is skipped."""
-        plan, session = self.plan, self.session
-        without = session.memo.without
+        calls, without = self.plan.calls, self.session.memo.without
         if id in without:
             return None
-        inbox: list[Message] = []
-        conditions = plan.conditions[k] if plan.conditions else (None,) * len(plan.inputs[k])
+        call, inbox = calls[k], list[Message]()
         closed = arrived = False
-        for j, condition in zip(plan.inputs[k], conditions, strict=True):
+        for j, condition in zip(call.inputs, call.conditions, strict=True):
             message = self._said[j]
             if message is not None and (condition is None or condition(message)):
                 inbox.append(message)
-                arrived = arrived or j != plan.own[k]
-            elif j != plan.own[k] and self._prefix + plan.ids[j] not in without:
+                arrived = arrived or j != call.own
+            elif j != call.own and self._prefix + calls[j].id not in without:
                 closed = True
         if closed and not arrived:
-            session.skipped.add(id)
+            self.session.skipped.add(id)
             return None
         return inbox
 
@@ -302,56 +270,58 @@ class Frame:
         heard = [around[id] if id in around else log[id].message for id in call.heard]
         return Source(node, call, *context_of(call, screen, heard))
 
-    def answer(self) -> Message | None:
-        """The output's message; ``None`` if it has not answered or was skipped."""
-        return self._said[self.plan.final]
-
     def trace(self) -> Trace:
         """The trace of the run so far."""
-        calls, skipped = self.session.collected(self._order)
-        answer, graph = self.answer(), self._graph
-        rounds, late = self.plan.rounds[-1] + 1, graph.delays
-        ballot = None if answer is None else self.session.log[answer.id].ballot
+        session, ids = self.session, list(self.session.order(self._order))
+        graph, edges = self._graph, self._graph.communication_edges
+        answer = self._said[self.plan.final]
+        rounds, late = self.plan.calls[-1].round + 1, graph.delays
+        decided = None if answer is None else session.log[answer.id]
         return Trace(
-            run=self.session.run,
+            run=session.run,
             seed=self.seed,
             observation=self._observation,
             agents=graph.agents,
             rounds=rounds,
             ended_by=function_name(graph.until) if graph.until and rounds < graph.rounds else "",
-            edges=graph.communication_edges,
-            delays=tuple([late.get(e, 0) for e in graph.communication_edges]) if late else (),
-            calls=tuple(calls),
-            skipped=tuple(skipped),
-            ballot=ballot or {},
-            output_id="" if answer is None else answer.id,
-            action=None if answer is None else answer.action,
+            edges=edges,
+            delays=tuple([late.get(edge, 0) for edge in edges]) if late else (),
+            calls=tuple([session.log[id] for id in ids if id in session.log]),
+            skipped=tuple([id for id in ids if id in session.skipped]),
+            ballot=(decided and decided.ballot) or {},
+            output_id="" if decided is None else decided.id,
+            action=None if decided is None else decided.message.action,
         )
 
     async def run_inside(
         self, graph: Dag, inbox: Sequence[Message], context: NodeContext, name: str
     ) -> NodeReply:
         """Run a graph inside a call; see :meth:`swarm_ui.node.NodeContext.run`."""
-        session = self.session
-        around = f"{context.message_id}/{name}" if name else context.message_id
-        seed = derive(context.run_seed, *((around,) if name else (context.node, context.round)))
-        order = session.inside.setdefault(context.message_id, [])
-        if name:  # a step of that name may be recalled with the calls inside it
-            if around not in order:
-                order.append(around)
-            order = session.inside[around] = []
+        session, around = self.session, context.message_id
+        seed = derive(context.run_seed, context.node, context.round)
+        if name:
+            places, around = session.inside.setdefault(around, []), f"{around}/{name}"
+            seed = derive(context.run_seed, around)
+            if around not in places:  # as a step of that name, perhaps recalled with its calls
+                places.append(around)
+            session.inside[around] = []
         frame = Frame(
-            session, graph, context.observation, seed, inbox, f"{context.node}/", f"{around}/",
-            order=order,
-        )  # fmt: skip
-        frame._memo = self._memo
-        if frame._memo and context.observation is not self._observation:  # it depends on the inbox
-            frame._memo = session.memo.knows(inbox)
+            session, graph, context.observation, seed, inbox, f"{context.node}/", f"{around}/"
+        )
+        same = context.observation is self._observation  # else it depends on the inbox
+        frame.recalls = self.recalls and (same or session.memo.knows(inbox))
         await frame.finish()
-        if frame.waiting:
+        if frame.paused:
             raise Unanswered(context.message_id)
-        answer = frame.answer()
+        answer = frame._said[frame.plan.final]
         if answer is None:
             where = around if name else context.node
             return NodeReply(error=f"nothing reached the output '{graph.output}' of '{where}'")
         return NodeReply.like(session.log[answer.id])
+
+
+def _failing(failure: Exception) -> Answer:
+    async def answer(inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        raise failure
+
+    return answer

@@ -1,9 +1,9 @@
-"""One run: its log, the memo of recorded calls, edits, limits, and the calls of nodes and steps."""
+"""One run: its log, and the calls of nodes and steps."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -23,7 +23,6 @@ from swarm_ui.node import Answer, Known, NodeContext, NodeReply, Unanswered
 from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Call
 
-_NO_REPLY = NodeReply()
 _ID = attrgetter("id")
 
 
@@ -40,7 +39,7 @@ class Session:
         journal: Journal | None,
     ) -> None:
         self.run, self.memo, self.versions, self.on_event = run, memo, versions, on_event
-        self._journal, self._abort = journal, limits.on_failure == "abort"
+        self._journal, self._limits = journal, limits
         #: every call, by the id of its message
         self.log: dict[str, Call] = {}
         #: for a call, the ids of the calls inside it that may be made, in order
@@ -50,32 +49,19 @@ class Session:
         self.raised: dict[str, Exception] = {}
         #: open questions of the run, by message id
         self.questions: dict[str, Question] = {}
-        self._most = limits.timeout or inf
-        self._deadlines = Deadlines()
+        self._most, self._deadlines = limits.timeout or inf, Deadlines()
         self._traced = telemetry.tracer() is not None
         self._clock = asyncio.get_running_loop().time
         self._start = self._clock()
-        self._steps: dict[str, int] = {}
 
     def close(self) -> None:
         """Release what the run holds."""
         self._deadlines.stop()
         self.raised.clear()  # their frames refer to the session
 
-    def recalled(self, id: str, inbox: Sequence[Message], composite: bool) -> Call | None:
-        """Take a call from the memo, with all calls inside it, if it hears the same messages."""
-        found = self.memo.find(id, inbox, composite)
-        if found is None:
-            return None
-        self._add(found)
-        for each in self.memo.inside.get(id, ()):
-            self.inside.setdefault(id, []).append(each.id)
-            self._add(each)
-        return found
-
     async def call(
         self,
-        node: Answer | Exception,
+        node: Answer,
         inbox: Sequence[Message],
         context: NodeContext,
         seconds: float | None,
@@ -83,10 +69,10 @@ class Session:
         arguments: str | None = None,
         kind: tuple[str, str] | None = None,
     ) -> Call:
-        """Call a node, or make a step inside a call, and record it. A failure becomes a tombstone.
+        """Call a node, or make a step inside a call, and record it; or take it from the memo, with
+        all calls inside it, if it hears the same messages. A failure becomes a tombstone.
 
         Args:
-            node: or why the call fails before it is asked.
             seconds: its own time limit; ``None``: that of the run.
             composite: it has nodes inside.
             arguments: those of a step; ``None``: it is the call of a node.
@@ -96,139 +82,115 @@ class Session:
             Unanswered: the node asked a person.
             NodeError, ConfigError, BudgetExceeded: the run must end.
         """
-        id, started = context.message_id, self._clock() - self._start
-        heard = tuple(map(_ID, inbox))
+        id, memo, error = context.message_id, self.memo, None
+        if context.frame.recalls:
+            found = memo.find(id, inbox, composite, arguments or "")
+            if found is not None:
+                inside = memo.inside.get(id, [])
+                self.inside.setdefault(id, []).extend(map(_ID, inside))
+                for each in (*inside, found):
+                    self._add(each)
+                return found
+        started, heard = self._clock() - self._start, tuple(map(_ID, inbox))
         if self.on_event is not None:
             at: Any = {"run": self.run, "id": id, "node": context.node, "round": context.round}
             self.on_event(CallStarted(**at, heard=heard, at=started))
-        error: Failure | None = None
         try:
-            reply: NodeReply | Message | None = self.memo.messages.get(id)
-            if isinstance(node, Exception):
-                raise node
-            if reply is None and self._traced:
-                with telemetry.span(*(kind or ("invoke_agent", context.node)), id=id):
-                    reply = await self._answer(node, inbox, context, seconds)
-            elif reply is None:
-                reply = await self._answer(node, inbox, context, seconds)
-            if type(reply) is not NodeReply and not isinstance(reply, Message):
-                raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
+            reply = memo.replies.get(id)
+            if reply is None:
+                most, answer = self._most if seconds is None else seconds, node(inbox, context)
+                if most != inf:
+                    answer = self._deadlines.within(most, answer)
+                if self._traced:
+                    with telemetry.span(*(kind or ("invoke_agent", context.node)), id=id):
+                        reply = await answer
+                else:
+                    reply = await answer
+                if not isinstance(reply, NodeReply):
+                    raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
         except Unanswered:
             raise
         except Exception as failure:
-            error = self._failed(context, failure, abort=self._abort and arguments is None)
+            error = self._failed(context, failure, step=arguments is not None)
             reply = NodeReply(error=str(error))
-        call = self._record(reply, context, heard, started, error, arguments)
-        if composite:
-            call = self.memo.kept(call, inbox)
-        self._add(call)
-        if self.on_event is not None:
-            self.on_event(CallFinished(run=self.run, call=call))
-        return call
-
-    def _answer(
-        self, node: Answer, inbox: Sequence[Message], context: NodeContext, seconds: float | None
-    ) -> Awaitable[NodeReply | Message]:
-        most = self._most if seconds is None else seconds
-        answer = node(inbox, context)
-        return answer if most == inf else self._deadlines.within(most, answer)
-
-    def next_step(self, outer: NodeContext, name: str, number: int | None) -> int:
-        """The number of a step inside a call, which gets a place in the trace."""
-        made = self._steps.get(outer.message_id, 0)
-        number = made if number is None else number
-        id = f"{outer.message_id}/{name}:{number}"
-        if id in self.memo.without:
-            raise ConfigError(
-                f"the call '{id}' is part of the work of '{outer.node}', so its message cannot be "
-                "left out; replace it (messages={...}), or make the call again"
-            )
-        self._steps[outer.message_id] = made + 1
-        self.inside.setdefault(outer.message_id, []).append(id)
-        return number
-
-    def _failed(self, context: NodeContext, failure: Exception, *, abort: bool) -> Failure:
-        """The reason for a failure, for the tombstone; raises if the run must end."""
-        if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
-            raise failure
-        if isinstance(failure, Known):
-            reason = msgspec.structs.replace(failure.failure, node=context.node)
-        else:
-            reason = Failure.of(failure, node=context.node)
-        if abort:
-            raise NodeError(
-                str(reason), node=context.node, round=context.round, run=self.run, kind=reason.kind
-            ) from failure
-        self.raised[context.message_id] = failure
-        return reason
-
-    def _record(
-        self,
-        reply: NodeReply | Message,
-        context: NodeContext,
-        heard: tuple[str, ...],
-        started: float,
-        error: Failure | None,
-        arguments: str | None,
-    ) -> Call:
-        """The record of a call. Its message has the id, sender and round of the call, regardless of
-        the reply."""
-        made = reply if isinstance(reply, NodeReply) else _NO_REPLY
-        message = Message(
-            id=context.message_id,
-            sender=context.node,
-            round=context.round,
-            content=encodable(reply.content),
-            action=reply.action,
-            error=reply.error if reply.error is None else encodable(reply.error),
-            prompt_format=(made.completion or reply).prompt_format,
-            abstains=reply.abstains,
-        )
-        return Call(
-            message=message,
-            completion=None if made.completion is None else _generation(made.completion),
+        call = Call(
+            message=_message(reply, context),
+            completion=None if reply.completion is None else _generation(reply.completion),
             heard=heard,
-            order=made.order,
-            temperature=made.temperature,
-            seed=made.seed,
-            ballot=made.ballot,
+            order=reply.order,
+            temperature=reply.temperature,
+            seed=reply.seed,
+            ballot=reply.ballot,
             started=started,
             ended=self._clock() - self._start,
             error=error,
             arguments=arguments or "",
             step=None if arguments is None else context.round,
         )
+        past = memo.calls.get(id) if composite else None
+        if past is not None and (past.message, past.heard) == (call.message, heard):
+            call = past  # its calls inside were not made again
+        self._add(call)
+        if self.on_event is not None:
+            self.on_event(CallFinished(run=self.run, call=call))
+        return call
+
+    def _failed(self, context: NodeContext, failure: Exception, *, step: bool) -> Failure:
+        """The reason for a failure, for the tombstone; raises if the run must end."""
+        abort = self._limits.on_failure == "abort" and not step
+        if isinstance(failure, FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
+            raise failure
+        reason = failure.failure if isinstance(failure, Known) else Failure.of(failure)
+        if abort:
+            where: Any = {"node": context.node, "round": context.round, "run": self.run}
+            raise NodeError(str(reason), **where, kind=reason.kind) from failure
+        self.raised[context.message_id] = failure
+        return msgspec.structs.replace(reason, node=context.node)
+
+    def next_step(self, outer: NodeContext, name: str, number: int | None) -> int:
+        """The number of a step inside a call, which gets a place in the trace."""
+        places = self.inside.setdefault(outer.message_id, [])
+        number = len(places) if number is None else number
+        id = f"{outer.message_id}/{name}:{number}"
+        if id in self.memo.without:
+            raise ConfigError(
+                f"the call '{id}' is part of the work of '{outer.node}', so its message cannot be "
+                "left out; replace it (messages={...}), or make the call again"
+            )
+        places.append(id)
+        return number
 
     def _add(self, call: Call) -> None:
         """Put a call into the log, and into the journal if that does not have it."""
-        id = call.message.id
-        self.log[id] = call
+        self.log[call.id] = call
         if self._journal is not None:
-            inside = self.collected(self.inside.get(id, ()))[0]
-            self._journal.write(self.run, call, tuple([each.id for each in inside]))
+            inside = [id for id in self.order(self.inside.get(call.id, ())) if id in self.log]
+            self._journal.write(self.run, call, tuple(inside))
 
-    def collected(self, ids: Iterable[str]) -> tuple[list[Call], list[str]]:
-        """The calls of these ids that were made, those inside a call after it; and the ids of
-        skipped calls, in the same order."""
-        if not self.inside and not self.skipped:
-            return [self.log[id] for id in ids if id in self.log], []
-        made: list[Call] = []
-        skipped: list[str] = []
-        waiting = [*ids][::-1]
-        while waiting:
-            id = waiting.pop()
-            if id in self.log:
-                made.append(self.log[id])
-            elif id in self.skipped:
-                skipped.append(id)
-            waiting += reversed(self.inside.get(id, ()))
-        return made, skipped
+    def order(self, ids: Iterable[str]) -> Iterator[str]:
+        """These ids in the order of the trace: those inside a call after it."""
+        for id in ids:
+            yield id
+            yield from self.order(self.inside.get(id, ()))
 
     def ask(self, question: Question) -> None:
         """Keep a question that waits for a person, also in the journal."""
         self.questions[question.id] = question
         if self._journal is not None:
             self._journal.write(self.run, question)
+
+
+def _message(reply: NodeReply, context: NodeContext) -> Message:
+    return Message(
+        id=context.message_id,
+        sender=context.node,
+        round=context.round,
+        content=encodable(reply.content),
+        action=reply.action,
+        error=None if reply.error is None else encodable(reply.error),
+        prompt_format=(reply.completion or reply).prompt_format,
+        abstains=reply.abstains,
+    )
 
 
 def _generation(completion: Completion) -> Generation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from threading import Thread
@@ -15,52 +15,43 @@ _PIECE = 1.0
 """Seconds."""
 
 
-# A job that never awaits needs no separate task: one worker does jobs one after another, without
-# recursion. When a job has to wait, a relay gives the other ready jobs workers. A task for each job
-# takes 1.6 to 3 times the CPU time on every shape but chains (python -m benchmarks.speed.engine).
 async def in_order(
-    do: Callable[[int], Awaitable[None]], jobs: range, waiting: Sequence[int],
+    do: Callable[[int], Awaitable[bool]], jobs: range, missing: list[int],
     successors: Sequence[Sequence[int]],
 ) -> None:  # fmt: skip
-    """Do numbered jobs, each as soon as the jobs that it depends on are done. No task is left
-    running when this returns or raises. If jobs fail, the failure of the lowest number is raised.
+    """Do numbered jobs, each as soon as the jobs that it depends on are done. What depends on a job
+    for which ``do`` returns false is left out. No task is left running when this returns or raises.
+    If jobs fail, the failure of the lowest number is raised.
 
-    ``waiting``: on how many jobs each one waits; if it is not in ``jobs``, a large number.
+    ``missing``: on how many jobs each one waits.
     """
-    missing, ready = [*waiting], deque(k for k in jobs if waiting[k] == 0)
-    left, hired, relaying = len(jobs), 0, False
+    # A job that never awaits needs no separate task: one worker does jobs one after another,
+    # without recursion. When a job has to wait, a relay gives the other ready jobs workers. A task
+    # for each job takes 1.6 to 3 times the CPU time on every shape but chains.
+    ready, relaying = deque(k for k in jobs if missing[k] == 0), False
     tasks, failures = set[asyncio.Task[None]](), dict[int, BaseException]()
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def hire(workers: int) -> None:
-        nonlocal hired
-        hired += workers
-        tasks.update([asyncio.create_task(work()) for _ in range(workers)])
+    def hire(workers: int, relay: bool = False) -> None:
+        tasks.update([asyncio.create_task(work(relay)) for _ in range(workers)])
 
-    async def relay() -> None:
+    async def work(relay: bool) -> None:
         nonlocal relaying
-        relaying = False
-        hire(len(ready))
-
-    async def work() -> None:
-        nonlocal left, hired, relaying
-        hired -= 1
         k, task = -1, asyncio.current_task()
         assert task is not None
+        if relay:
+            relaying = False
+            hire(len(ready) - 1)
         try:
             while ready and not over.done():
                 k = ready.popleft()
-                if ready and not hired and not relaying:
+                if ready and not relaying:
                     relaying = True
-                    tasks.add(asyncio.create_task(relay()))
-                await do(k)
-                for successor in successors[k]:
+                    hire(1, relay=True)
+                for successor in successors[k] if await do(k) else ():
                     missing[successor] -= 1
-                    if missing[successor] == 0:
+                    if missing[successor] == 0 and successor < jobs.stop:
                         ready.append(successor)
-                left -= 1
-            if not left and not over.done():
-                over.set_result(None)
         except BaseException as failure:  # raised below: no exception may leave it waiting
             if not (over.done() and task.cancelling()):  # not a failure to stop
                 failures[k] = failure
@@ -69,6 +60,8 @@ async def in_order(
             if isinstance(failure, KeyboardInterrupt | SystemExit):
                 raise  # it ends the event loop too
         tasks.discard(task)
+        if not tasks and not over.done():
+            over.set_result(None)
 
     hire(1)
     try:
@@ -79,19 +72,16 @@ async def in_order(
         raise failure from failure.__cause__
 
 
-async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def cancelled(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait until they have ended, even if cancelled meanwhile."""
-    left, again = set(tasks), False
-    for task in left:
+    for task in tasks:
         task.cancel()
-    while left:
+    ending, again = asyncio.gather(*tasks, return_exceptions=True), False
+    while not ending.done():
         try:
-            done, left = await asyncio.wait(left)
+            await asyncio.shield(ending)
         except asyncio.CancelledError:
             again = True
-        else:
-            for task in done:  # an exception that is never read would be logged
-                _ = task.cancelled() or task.exception()
     if again:
         raise asyncio.CancelledError
 
@@ -99,8 +89,6 @@ async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
 async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of coroutines that run concurrently. If one fails, the others are cancelled, and
     its exception is raised when they have ended."""
-    if len(coroutines) == 1:
-        return [await coroutines[0]]
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         return list(await asyncio.gather(*tasks))

@@ -1,9 +1,10 @@
-"""Checks of the parts of a graph: names, nodes, edges, and the output."""
+"""Checks of the parts of a graph: names, nodes and edges."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from difflib import get_close_matches
+from typing import Any
 
 from swarm_ui.errors import GraphError
 from swarm_ui.node import Node, parts_of
@@ -14,10 +15,10 @@ def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
     """Nodes by name, in the order given."""
     if parts_of(nodes):
         raise GraphError("nodes: expected a list of nodes, got a graph; write [graph] to nest it")
-    given: Iterable[tuple[str | None, Node]] = (
+    given: Iterable[tuple[Any, Node]] = (
         nodes.items()
         if isinstance(nodes, Mapping)
-        else [(getattr(node, "id", None), node) for node in nodes]
+        else [(getattr(n, "id", None), n) for n in nodes]
     )
     members: dict[str, Node] = {}
     for name, node in given:
@@ -70,28 +71,6 @@ def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[E
     return tuple(pairs)
 
 
-def unknown(what: str, name: str, members: Iterable[str]) -> str:
-    """The error text for a name that is not in a graph; it suggests the closest existing name."""
-    names = list(members)
-    close = get_close_matches(name, names, n=1)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
-    known = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    return f"{what} '{name}' is not in the graph{hint}; it has {known}"
-
-
-def only_sink(members: Mapping[str, Node], edges: Iterable[Edge]) -> str:
-    """The only node without successors."""
-    speaking = {sender for sender, _ in edges}
-    sinks = [name for name in members if name not in speaking]
-    if len(sinks) > 1:
-        raise GraphError(
-            "the output is ambiguous: no node receives the messages of "
-            f"{', '.join(sinks[:8])}{', ...' * (len(sinks) > 8)}. Connect them to a vote or "
-            "another node, or set 'output'"
-        )
-    return sinks[0]
-
-
 def check_there(edges: Iterable[Edge], wanted: Iterable[Edge], purpose: str) -> None:
     """Raise for an edge that is not among ``edges``; the error names the opposite edge, if any."""
     there = frozenset(edges)
@@ -99,6 +78,27 @@ def check_there(edges: Iterable[Edge], wanted: Iterable[Edge], purpose: str) -> 
         if (sender, listener) not in there:
             other = f"; there is {listener} -> {sender}" if (listener, sender) in there else ""
             raise GraphError(f"there is no edge {sender} -> {listener} to {purpose}{other}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first of many names, as a text."""
+    found = list(names)
+    return ", ".join(found[:8]) + ", ..." * (len(found) > 8)
+
+
+def unknown(what: str, name: str, members: Iterable[str]) -> str:
+    """The error text for a name that is not in a graph; it suggests the closest existing name."""
+    close = get_close_matches(name, members := list(members), n=1)
+    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    return f"{what} '{name}' is not in the graph{hint}; it has {listed(members)}"
+
+
+def ambiguous(ends: Iterable[str]) -> GraphError:
+    """The error of a graph with several nodes that nobody listens to."""
+    return GraphError(
+        f"the output is ambiguous: no node receives the messages of {listed(ends)}. Append a vote "
+        "or another node with >>, or set 'output'"
+    )
 
 
 def function_name(function: object) -> str:

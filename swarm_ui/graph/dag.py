@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from inspect import iscoroutinefunction
 from types import EllipsisType, MappingProxyType
 from typing import Any, Self
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.check import (
+    ambiguous,
     check_name,
     check_there,
     checked_edges,
     function_name,
     named,
-    only_sink,
     unknown,
 )
 from swarm_ui.node import Condition, Node, Until, parts_of, scope_of
@@ -34,18 +34,29 @@ class Dag:
     id: str
     name: str
     nodes: Mapping[str, Node]
+    rounds: int
+    until: Until | None
     edges: tuple[Edge, ...]
     """All of them, in order; delayed ones and those into closing nodes too."""
     delays: Mapping[Edge, int]
     """Only of the edges that have one."""
     when: Mapping[Edge, Condition]
+    immediate: tuple[Edge, ...]
+    """The edges without a delay: messages travel over them within a round."""
+    closing: tuple[str, ...]
+    """Nodes that are called once, after the last round: votes and their successors."""
+    agents: tuple[str, ...]
+    """Nodes that are called in every round."""
+    communication_edges: tuple[Edge, ...]
+    """Edges among agents, delayed ones too, over which messages travel in every round. They can be
+    learned."""
+    predecessors: Mapping[str, tuple[str, ...]]
+    """The senders of the messages that each node receives, in edge order."""
+    sources: tuple[str, ...]
+    """Nodes that receive from no other node within a round."""
     output: str
     ends: tuple[str, ...]
     """Whose messages ``>>`` delivers to the next part: the output, or all parts of a list."""
-    rounds: int
-    until: Until | None
-    predecessors: Mapping[str, tuple[str, ...]]
-    """The senders of the messages that each node receives, in edge order."""
 
     def __init__(
         self,
@@ -79,29 +90,47 @@ class Dag:
         Raises ``GraphError`` for a cycle without a delay, an unknown node, or what could never run.
         """
         members = named(nodes)
+        check_name(name)
         if not isinstance(rounds, int) or rounds < 1:
             raise GraphError(f"rounds must be a whole number of at least 1, got {rounds!r}")
         if iscoroutinefunction(until):  # its result would always be true
             told = f"until: '{function_name(until)}' is a coroutine function; use a plain function"
             raise GraphError(told)
-        check_name(name)
-        if callable(edges):
-            edges = edges([label for label, node in members.items() if scope_of(node) is None])
         self.id = self.name = name
-        self.rounds, self.until = rounds, until
-        self.nodes = MappingProxyType(members)
-        self.edges = _with_electors(members, checked_edges(members, edges), delays)
+        self.nodes, self.rounds, self.until = MappingProxyType(members), rounds, until
+        self._connect(edges, delays)
         check_there(self.edges, when, "put a condition on")
-        check_there(self.edges, delays, "delay")
         self.when = MappingProxyType(dict(when))
+        if output is not None and output not in members:
+            raise GraphError(unknown("output", output, members))
+        speaking = {sender for sender, _ in self.immediate}
+        self.ends = (output,) if output else tuple(n for n in members if n not in speaking)
+        if len(self.ends) > 1:
+            raise ambiguous(self.ends)
+        self.output = self.ends[0]
+
+    def _connect(self, edges: Iterable[Edge] | Shape, delays: Mapping[Edge, int]) -> None:
+        """Set the edges, and what follows from them."""
+        names = list(self.nodes)
+        votes = [name for name in names if scope_of(self.nodes[name]) is not None]
+        if callable(edges):
+            edges = edges([name for name in names if name not in votes])
+        pairs = checked_edges(self.nodes, edges)
+        after = descendants(votes, [edge for edge in pairs if not delays.get(edge)])
+        self.closing = tuple(name for name in names if name in after)
+        self.agents = tuple(name for name in names if name not in after)
+        heard = {listener for _, listener in pairs}
+        silent = [vote for vote in votes if vote not in heard]
+        self.edges = pairs + tuple((agent, vote) for vote in silent for agent in self.agents)
+        self.communication_edges = tuple(edge for edge in pairs if edge[1] not in after)
+        check_there(self.edges, delays, "delay")
         self.delays = MappingProxyType({e: delays[e] for e in self.edges if delays.get(e)})
         self._check_delays()
-        self.predecessors = MappingProxyType(predecessors(members, self.edges))
-        topological(predecessors(members, self.immediate))
-        self.ends = (only_sink(members, self.immediate) if output is None else output,)
-        self.output = self.ends[0]
-        if self.output not in members:
-            raise GraphError(unknown("output", self.output, members))
+        self.immediate = tuple(edge for edge in self.edges if edge not in self.delays)
+        self.predecessors = MappingProxyType(predecessors(names, self.edges))
+        within = predecessors(names, self.immediate)
+        topological(within)
+        self.sources = tuple(name for name in names if not within[name])
 
     def _check_delays(self) -> None:
         for (sender, listener), delay in self.delays.items():
@@ -133,13 +162,6 @@ class Dag:
         # A mapping proxy cannot be pickled or copied.
         return partial(type(self), **self._options()), (dict(self.nodes), self.edges)
 
-    def _options(self) -> dict[str, Any]:
-        """The arguments that made this graph, except nodes and edges."""
-        plain = {name: getattr(self, name) for name in ("output", "rounds", "name", "until")}
-        return {**plain, "when": dict(self.when), "delays": dict(self.delays)}
-
-    # -- as a collection of nodes -------------------------------------------------------------
-
     def __len__(self) -> int:
         return len(self.nodes)
 
@@ -152,37 +174,6 @@ class Dag:
         if name not in self.nodes:
             raise GraphError(unknown("node", name, self.nodes))
         return self.nodes[name]
-
-    @cached_property
-    def immediate(self) -> tuple[Edge, ...]:
-        """The edges without a delay, in order: messages travel over them within a round."""
-        return tuple(edge for edge in self.edges if edge not in self.delays)
-
-    @cached_property
-    def sources(self) -> tuple[str, ...]:
-        """Nodes that receive from no other node within a round, in the order given."""
-        listeners = {listener for _, listener in self.immediate}
-        return tuple(name for name in self.nodes if name not in listeners)
-
-    @cached_property
-    def closing(self) -> tuple[str, ...]:
-        """Nodes that are called once, after the last round: votes and their successors."""
-        votes = [name for name, node in self.nodes.items() if scope_of(node) is not None]
-        after = descendants(votes, self.immediate)
-        return tuple(name for name in self.nodes if name in after)
-
-    @cached_property
-    def agents(self) -> tuple[str, ...]:
-        """Nodes that are called in every round."""
-        after = frozenset(self.closing)
-        return tuple(name for name in self.nodes if name not in after)
-
-    @cached_property
-    def communication_edges(self) -> tuple[Edge, ...]:
-        """Edges among agents, delayed ones too, over which messages travel in every round. They
-        can be learned."""
-        after = frozenset(self.closing)
-        return tuple(edge for edge in self.edges if edge[1] not in after)
 
     # -- other graphs from this one -----------------------------------------------------------
 
@@ -272,6 +263,11 @@ class Dag:
         """The same graph under another name, for use as a node of another graph."""
         return self._with(name=name)
 
+    def _options(self) -> dict[str, Any]:
+        """The arguments that made this graph, except nodes and edges."""
+        plain = {name: getattr(self, name) for name in ("output", "rounds", "name", "until")}
+        return {**plain, "when": dict(self.when), "delays": dict(self.delays)}
+
     def _with(
         self,
         *,
@@ -280,34 +276,11 @@ class Dag:
         **changes: Any,
     ) -> Self:
         """A copy with some parts replaced. Conditions and delays stay with their edge."""
-        members = self.nodes if nodes is None else nodes
         pairs = self.edges if edges is None else tuple(edges)
         left, options = frozenset(pairs), self._options()
         for name in ("when", "delays"):
             options[name] = {edge: kept for edge, kept in options[name].items() if edge in left}
-        return type(self)(members, pairs, **(options | changes))
-
-    def to_json(self) -> str:
-        """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
-
-        Functions (conditions, ``until``) are written by name; weights and settings are not.
-        """
-        return json.dumps(self._structure(), ensure_ascii=False, separators=(",", ":"))
-
-    def _structure(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "name": self.name,
-            "nodes": [_entry(name, node) for name, node in self.nodes.items()],
-            "edges": self.edges,
-            "output": self.output,
-            "rounds": self.rounds,
-            "when": [[*e, function_name(self.when[e])] for e in self.edges if e in self.when],
-            "delays": [[*edge, delay] for edge, delay in self.delays.items()],
-            "until": "" if self.until is None else function_name(self.until),
-        }
-        return {key: value for key, value in found.items() if value not in ([], "")}
-
-    # -- composition --------------------------------------------------------------------------
+        return type(self)(nodes or self.nodes, pairs, **(options | changes))
 
     def __rshift__(self, other: Dag | Node | Sequence[Dag | Node]) -> Self:
         """Join two graphs: the first nodes of the other receive this one's output. A list fans
@@ -335,41 +308,53 @@ class Dag:
         whole.__dict__["ends"] = tuple(ends)  # nobody else has it yet
         return whole
 
+    def to_json(self) -> str:
+        """The structure as JSON, a fingerprint of the graph: names, classes of nodes and edges.
 
-def _with_electors(
-    members: Mapping[str, Node], edges: tuple[Edge, ...], delays: Mapping[Edge, int]
-) -> tuple[Edge, ...]:
-    """The edges, with edges from all agents into closing nodes that have none."""
-    votes = [name for name, node in members.items() if scope_of(node) is not None]
-    silent = {*votes}.difference(listener for _, listener in edges)
-    after = descendants(votes, [edge for edge in edges if not delays.get(edge)])
-    agents = [name for name in members if name not in after]
-    return edges + tuple((agent, vote) for vote in votes if vote in silent for agent in agents)
+        Functions (conditions, ``until``) are written by name; weights and settings are not.
+        """
+        return json.dumps(_structure(self), ensure_ascii=False, separators=(",", ":"))
 
 
 def _check_fits(graph: Dag, new: Dag) -> None:
-    what = f"cannot compose '{graph.name}' with '{new.name}'"
+    """Raise if two graphs cannot be joined to one."""
     twice = next((name for name in new.nodes if name in graph.nodes), None)
+    why, nest = "", "Nest one as a node of the other with with_node()"
     if twice is not None:
-        raise GraphError(
-            f"{what}: two nodes are called '{twice}'. Name one by a mapping {{name: node}}, or "
-            "nest a graph in the other with with_node()"
+        why = (
+            f": two nodes are called '{twice}'. Name one by a mapping {{name: node}}, or nest a "
+            "graph in the other with with_node()"
         )
-    nest = "Nest one as a node of the other with with_node()"
-    if new.rounds != graph.rounds or (graph.rounds > 1 and graph.closing and len(new) > 1):
-        raise GraphError(
-            f"{what} ({graph.rounds} and {new.rounds} rounds): both need equal rounds, and a graph "
-            f"with a vote cannot repeat its rounds. {nest}"
+    elif new.rounds != graph.rounds or (graph.rounds > 1 and graph.closing and len(new) > 1):
+        why = (
+            f" ({graph.rounds} and {new.rounds} rounds): both need equal rounds, and a graph with "
+            f"a vote cannot repeat its rounds. {nest}"
         )
-    if graph.until is not None and new.until not in (None, graph.until):
-        raise GraphError(f"{what}: the two graphs have different 'until' functions. {nest}")
+    elif graph.until is not None and new.until not in (None, graph.until):
+        why = f": the two graphs have different 'until' functions. {nest}"
+    if why:
+        raise GraphError(f"cannot compose '{graph.name}' with '{new.name}'{why}")
+
+
+def _structure(graph: Dag) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": graph.name,
+        "nodes": [_entry(name, node) for name, node in graph.nodes.items()],
+        "edges": graph.edges,
+        "output": graph.output,
+        "rounds": graph.rounds,
+        "when": [[*e, function_name(graph.when[e])] for e in graph.edges if e in graph.when],
+        "delays": [[*edge, delay] for edge, delay in graph.delays.items()],
+        "until": "" if graph.until is None else function_name(graph.until),
+    }
+    return {key: value for key, value in found.items() if value not in ([], "")}
 
 
 def _entry(name: str, node: Node) -> dict[str, Any]:
     found: dict[str, Any] = {"id": name, "kind": type(node).__name__}
     inner, parts = inner_graph(node), parts_of(node)
     if inner is not None:
-        found["inside"] = inner._structure()
+        found["inside"] = _structure(inner)
     elif parts:
         found["inside"] = [_entry(*part) for part in parts.items()]
     return found

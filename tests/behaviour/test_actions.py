@@ -22,6 +22,7 @@ from swarm_ui import (
     Heard,
     Message,
     NodeContext,
+    NodeReply,
     Observation,
     Request,
     RunFailed,
@@ -195,12 +196,12 @@ def fails(inbox: Sequence[Message], context: NodeContext) -> str:
 
 
 class Node:
-    """Returns a message that it made itself."""
+    """Returns a reply with an error."""
 
     id = "node"
 
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> Message:
-        return Message(id="", sender="", round=0, content=HALF, error=HALF)
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        return NodeReply(content=HALF, error=HALF)
 
 
 def look(place: str) -> str:

@@ -78,23 +78,6 @@ async def test_an_item_is_the_goal_of_its_run_also_behind_messages_that_stay_the
     assert edited.output == '["about tea", "about milk"]' and CALLS.count("write") == 3
 
 
-def test_feedback_goes_on_until_the_editor_is_satisfied() -> None:
-    @function_node
-    def writer(inbox: Sequence[Message], context: NodeContext) -> str:
-        return f"draft {context.round + 1}"
-
-    @function_node
-    def editor(inbox: Sequence[Message], context: NodeContext) -> str:
-        return "good" if "draft 3" in inbox[-1].content else "again"
-
-    loop = CollabGraph(
-        [writer, editor], [("writer", "editor")], "writer", rounds=9,
-        until=lambda newest: newest["editor"].content == "good",
-    ).with_edge("editor", "writer", delay=1)  # fmt: skip
-    trace = loop.run_sync("write")
-    assert (trace.rounds, trace.output) == (3, "draft 3")
-
-
 async def test_a_node_of_ones_own_runs_graphs_and_steps_inside_its_call() -> None:
     """The calls inside are in the trace, and a replay makes none of them again."""
     inner = CollabGraph([write], name="inner")

@@ -16,6 +16,7 @@ from swarm_ui import (
     GraphError,
     Message,
     NodeContext,
+    NodeReply,
     Trace,
 )
 from swarm_ui.nodes import MajorityVote, function_node
@@ -30,11 +31,11 @@ class Sayer:
         self.id, self.seconds = id, seconds
         self.calls: list[str] = []
 
-    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> Message:
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         await asyncio.sleep(self.seconds)
         self.calls.append(context.message_id)
         content = f"{self.id}{context.round}({' '.join(m.content for m in inbox)})"
-        return Message(id="", sender="", round=0, content=content)
+        return NodeReply(content=content)
 
 
 class Shape(NamedTuple):

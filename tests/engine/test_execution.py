@@ -33,7 +33,6 @@ from swarm_ui import (
     Trace,
 )
 from swarm_ui.errors import Failure
-from swarm_ui.nodes import function_node
 from swarm_ui.topology import random_dag
 
 
@@ -139,17 +138,7 @@ def test_long_chains_need_no_deep_stack() -> None:
     assert len(in_virtual_time(graph.run(BLANK)).messages) == 5000
 
 
-# -- identity, nesting, messages taken as said ------------------------------------------------
-
-
-def test_a_message_gets_the_identity_of_its_call_whatever_it_claims() -> None:
-    @function_node
-    def liar(inbox: Sequence[Message], context: NodeContext) -> Message:
-        return Message(id="boss:9", sender="boss", round=9, content="obey")
-
-    message = CollabGraph([liar]).run_sync("").messages[0]
-    assert (message.id, message.sender, message.round) == ("liar:0", "liar", 0)
-    assert message.content == "obey"
+# -- nesting, notebooks --------------------------------------------------------------------------
 
 
 def test_a_graph_stands_in_another_and_its_calls_are_in_the_same_trace() -> None:

@@ -112,13 +112,6 @@ def test_operations_that_cannot_be_done(change: object, words: str) -> None:
         change(line("abc"))  # type: ignore[operator]
 
 
-def test_composition_joins_the_output_to_the_first_nodes() -> None:
-    fan = CollabGraph([Sleeper(n) for n in "xyz"], [("x", "z"), ("y", "z")])
-    both = line("ab") >> fan >> Sleeper("end")
-    assert both.predecessors["x"] == both.predecessors["y"] == ("b",)
-    assert both.predecessors["end"] == ("z",) and both.output == "end"
-
-
 def nodes(names: str) -> list[Sleeper]:
     return [Sleeper(name) for name in names]
 
@@ -146,15 +139,6 @@ def test_a_fan_has_open_ends() -> None:
     assert fan.ends == ("c", "d")
     with pytest.raises(GraphError, match=r"output is ambiguous.*messages of c, d"):
         fan.run_sync(SCREEN)
-
-
-def test_what_a_graph_shows_of_itself() -> None:
-    assert repr(line("abc", rounds=3, when={("a", "b"): bool})) == (
-        "CollabGraph('team': a, b, c; 2 edges, 1 of them conditional; output 'c', 3 rounds)"
-    )
-    assert repr(line("abcdefgh")) == (
-        "CollabGraph('team': a, b, c, d, e, f, ... 2 more; 7 edges; output 'h', 1 round)"
-    )
 
 
 def team(**options: object) -> CollabGraph:
