@@ -86,11 +86,7 @@ class Session:
         if context.frame.recalls:
             found = memo.find(id, inbox, composite, arguments or "")
             if found is not None:
-                inside = memo.inside.get(id, [])
-                self.inside.setdefault(id, []).extend(map(_ID, inside))
-                for each in (*inside, found):
-                    self._add(each)
-                return found
+                return self._recalled(found)
         started, heard = self._clock() - self._start, tuple(map(_ID, inbox))
         if self.on_event is not None:
             at: Any = {"run": self.run, "id": id, "node": context.node, "round": context.round}
@@ -113,26 +109,23 @@ class Session:
         except Exception as failure:
             error = self._failed(context, failure, step=arguments is not None)
             reply = NodeReply(error=str(error))
-        call = Call(
-            message=_message(reply, context),
-            completion=None if reply.completion is None else _generation(reply.completion),
-            heard=heard,
-            order=reply.order,
-            temperature=reply.temperature,
-            seed=reply.seed,
-            ballot=reply.ballot,
-            started=started,
-            ended=self._clock() - self._start,
-            error=error,
-            arguments=arguments or "",
-            step=None if arguments is None else context.round,
-        )
+        step, ended = None if arguments is None else context.round, self._clock() - self._start
+        more: Any = {"heard": heard, "error": error, "arguments": arguments or "", "step": step}
+        call = _record(reply, context, started=started, ended=ended, **more)
         past = memo.calls.get(id) if composite else None
         if past is not None and (past.message, past.heard) == (call.message, heard):
             call = past  # its calls inside were not made again
         self._add(call)
         if self.on_event is not None:
             self.on_event(CallFinished(run=self.run, call=call))
+        return call
+
+    def _recalled(self, call: Call) -> Call:
+        """Take a call from the memo, with all calls inside it."""
+        inside = self.memo.inside.get(call.id, [])
+        self.inside.setdefault(call.id, []).extend(map(_ID, inside))
+        for each in (*inside, call):
+            self._add(each)
         return call
 
     def _failed(self, context: NodeContext, failure: Exception, *, step: bool) -> Failure:
@@ -180,16 +173,27 @@ class Session:
             self._journal.write(self.run, question)
 
 
-def _message(reply: NodeReply, context: NodeContext) -> Message:
-    return Message(
+def _record(reply: NodeReply, context: NodeContext, **more: Any) -> Call:
+    """The record of a call. Its message has the id, sender and round of the call."""
+    done = reply.completion
+    message = Message(
         id=context.message_id,
         sender=context.node,
         round=context.round,
         content=encodable(reply.content),
         action=reply.action,
         error=None if reply.error is None else encodable(reply.error),
-        prompt_format=(reply.completion or reply).prompt_format,
+        prompt_format=(done or reply).prompt_format,
         abstains=reply.abstains,
+    )
+    return Call(
+        message=message,
+        completion=None if done is None else _generation(done),
+        order=reply.order,
+        temperature=reply.temperature,
+        seed=reply.seed,
+        ballot=reply.ballot,
+        **more,
     )
 
 
