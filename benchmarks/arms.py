@@ -23,7 +23,7 @@ from benchmarks.support.critics import NoisyCritic
 from benchmarks.support.origin import origin_here
 from demos.base_agent.stream import rehearsal_for
 from swarm_ui import CollabGraph, Critic, Judge
-from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, jobs, tasks
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.nodes import BASE_AGENT, LocalModel
@@ -41,9 +41,8 @@ Jobs = Mapping[str, Sequence[Job]]
 TEST_DRAW = 1
 """Seed for choosing test episodes: the same for all arms, so that they can be compared."""
 CONCURRENCY = 128
-SPLITS: dict[str, Literal["parameters", "templates", "apps"]] = {
-    "new parameters": "parameters", "new templates": "templates", "new apps": "apps",
-}  # fmt: skip
+SPLITS = {"parameters": tasks("train"), "templates": tasks("new_templates"),
+          "apps": tasks("new_apps")}  # fmt: skip
 QUICK: Mapping[str, Any] = {
     "train.iterations": 1, "train.shared_iterations": 1, "train.episodes": 8,
     "train.update.steps": 2, "train.update.batch_size": 8,
@@ -78,8 +77,8 @@ class Trained(NamedTuple):
 def phone_tests(**counts: int) -> Jobs:
     """Test episodes of the phone, by split: ``parameters=``, ``templates=``, ``apps=``."""
     return {
-        split: jobs(name, counts[name], TEST_DRAW)
-        for split, name in SPLITS.items()
+        f"new {name}": PhoneEnvironment.test_jobs(counts[name], seed=TEST_DRAW, tasks=held_out)
+        for name, held_out in SPLITS.items()
         if name in counts
     }
 

@@ -17,7 +17,7 @@ import msgspec
 
 from benchmarks.speed.worlds import CLICKS_ON
 from swarm_ui.collab_graph import CollabGraph
-from swarm_ui.environments.phone import jobs
+from swarm_ui.environments.phone import PhoneEnvironment, tasks
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.prompts import as_chat, transcript
@@ -86,7 +86,7 @@ def policy(world: str, latencies: Latencies) -> GraphPolicy:
 def work(world: str, count: int) -> list[Job]:
     """``count`` jobs. Those of one web page are in a row, so that few pages are loaded."""
     if world == "phone":
-        return jobs("parameters", count, seed=0)
+        return PhoneEnvironment.test_jobs(count, tasks=tasks("train"))
     each = -(-count // len(CLICKS_ON))
     return [(task, seed) for task in CLICKS_ON for seed in range(each)][:count]
 

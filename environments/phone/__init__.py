@@ -16,11 +16,7 @@ from __future__ import annotations
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone.apps import TEST_APPS, TRAIN_APPS
 from swarm_ui.environments.phone.environment import PhoneEnvironment
-from swarm_ui.environments.phone.templates import (
-    jobs,
-    tasks,
-    vocabulary,
-)
+from swarm_ui.environments.phone.templates import tasks, vocabulary
 
 training_jobs = PhoneEnvironment.training_jobs
 
@@ -31,7 +27,6 @@ __all__ = [
     "TRAIN_SEEDS",
     "VALIDATION_SEEDS",
     "PhoneEnvironment",
-    "jobs",
     "tasks",
     "training_jobs",
     "vocabulary",

@@ -21,11 +21,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from swarm_ui.environments.base import TEST_SEEDS
 from swarm_ui.environments.phone import kinds
 from swarm_ui.environments.phone.apps import CHOICES, MODES, PHONE, SWITCHES, TABLES, TRAIN_APPS
 from swarm_ui.environments.phone.goal import Goal, Want
@@ -44,8 +43,6 @@ from swarm_ui.environments.phone.kinds import (
 )
 from swarm_ui.environments.phone.sampling import POOLS, Sampler
 from swarm_ui.environments.phone.state import Device, Screen, Table
-from swarm_ui.errors import ConfigError
-from swarm_ui.rollout import spread_jobs
 
 _NO_SUCH = ("gps", "radar", "infrared", "ethernet", "flashlight", "nfc")
 _SWITCHES = {**SWITCHES, "player": MODES}
@@ -217,41 +214,10 @@ TEMPLATES: Mapping[str, Template] = {**CORE, **TWINS}
 
 # -- splits ---------------------------------------------------------------------------------------
 
-_HELD_OUT: dict[str, TemplateSplit] = {
-    "parameters": "train",
-    "templates": "new_templates",
-    "apps": "new_apps",
-}
-
 
 def tasks(split: TemplateSplit) -> tuple[str, ...]:
     """Names of the templates of a split."""
     return tuple(name for name, template in TEMPLATES.items() if template.split == split)
-
-
-def jobs(
-    split_by: Literal["parameters", "templates", "apps"],
-    n: int,
-    seed: int,
-    *,
-    seeds: range = TEST_SEEDS,
-) -> list[tuple[str, int]]:
-    """Choose ``n`` episodes as (task, seed), evenly spread over the templates.
-
-    Args:
-        split_by: what is new to a trained agent: only the ``"parameters"``, or also the
-            ``"templates"``, or also the ``"apps"``.
-        n: number of episodes.
-        seed: seed of the choice; equal arguments give equal lists.
-        seeds: range of the episodes' seeds; in the default range all parameters are new.
-
-    Raises:
-        ConfigError: the split does not exist.
-    """
-    if split_by not in _HELD_OUT:
-        known = ", ".join(_HELD_OUT)
-        raise ConfigError(f"phone: no split by {split_by!r}; expected one of {known}")
-    return spread_jobs(tasks(_HELD_OUT[split_by]), n, seed, seeds)
 
 
 _CHROME = (

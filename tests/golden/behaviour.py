@@ -35,7 +35,7 @@ from swarm_ui.environments.phone.split import SplitPhone
 FILE = Path(__file__).with_name("behaviour.json")
 SPLITS = ("train", "validation", "new_templates", "new_apps", "twins")
 SEEDS = (*range(20), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_010))
-SPREAD = {"parameters": 70, "templates": 65, "apps": 65}
+SPREAD = {"train": 70, "new_templates": 65, "new_apps": 65}
 
 
 def digest(parts: Iterable[bytes | str]) -> str:
@@ -192,7 +192,8 @@ async def drawn_traces(count: int = 100) -> list[str]:
 
 
 def test_jobs() -> list[tuple[str, int]]:
-    return [job for way, n in SPREAD.items() for job in phone.jobs(way, n, 5)]  # type: ignore[arg-type]
+    draw = phone.PhoneEnvironment.test_jobs
+    return [job for s, n in SPREAD.items() for job in draw(n, seed=5, tasks=phone.tasks(s))]  # type: ignore[arg-type]
 
 
 async def episodes(model: Any, jobs: Sequence[tuple[str, int]], **team: Any) -> list[str]:

@@ -16,7 +16,6 @@ from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
     VALIDATION_SEEDS,
     PhoneEnvironment,
-    jobs,
     tasks,
     vocabulary,
 )
@@ -35,7 +34,8 @@ WORDS_AND_JOBS = "da7bfb92ee5a3ef34d5fd655e28eed1a7b779049f0bc044643a4eef4d521da
 
 
 def test_words_and_jobs_are_what_they_were() -> None:
-    drawn = [jobs(way, 50, 1) for way in ("parameters", "templates", "apps")]  # type: ignore[arg-type]
+    held_out = map(tasks, ("train", "new_templates", "new_apps"))
+    drawn = [PHONE.test_jobs(50, seed=1, tasks=names) for names in held_out]
     text = repr((vocabulary(), sorted(WORDS), drawn))
     assert hashlib.sha256(text.encode()).hexdigest() == WORDS_AND_JOBS
 
