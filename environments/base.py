@@ -181,9 +181,9 @@ class Episodic:
             raise ConfigError(f"{self.name}: no task {task!r}; {known_as(task, self.tasks)}")
         await self._finish()
         self.seed = seed
-        goal = await _ready(self.begin(task, random.Random(derive(seed, task))))
+        goal = await ready(self.begin(task, random.Random(derive(seed, task))))
         self._begun = True
-        first = self._filled(await _ready(self.screen()), goal, ())
+        first = self._filled(await ready(self.screen()), goal, ())
         self._progress = Progress(task, seed, self.budget, goal, first)
         return first
 
@@ -205,10 +205,10 @@ class Episodic:
         if note:
             after = replace(before, history=history)
         else:
-            outcome: Any = await _ready(self.act(action, before.element(action.index)))
+            outcome: Any = await ready(self.act(action, before.element(action.index)))
             done = outcome if isinstance(outcome, Done) else None
             note = done.note if done else outcome or ""
-            after = self._filled(await _ready(self.screen()), progress.goal, history)
+            after = self._filled(await ready(self.screen()), progress.goal, history)
         used = progress.used + 1
         truncated = done.truncated if done else used >= progress.budget
         if done or truncated:
@@ -283,7 +283,7 @@ class Episodic:
         """End the episode that has begun, if there is one."""
         begun, self._begun, self._progress = self._begun, False, None
         if begun:
-            await _ready(self.end())
+            await ready(self.end())
 
 
 class Stateful(Episodic):
@@ -311,7 +311,7 @@ class Stateful(Episodic):
         raise EnvironmentFault(f"{self.name}: restore expects a snapshot of this environment")
 
 
-async def _ready(value: Any) -> Any:
+async def ready(value: Any) -> Any:
     """A value, once it is there."""
     return await value if hasattr(value, "__await__") else value
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
+from swarm_ui.environments.base import ready
 from swarm_ui.environments.spelling import contains_word
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
@@ -152,7 +153,7 @@ def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> M
 
 
 class _Refusing(Wrapper):
-    """Calls :meth:`objection` before each action; a refused action is a lost step with a note.
+    """Calls :meth:`refusal` before each action; a refused action is a lost step with a note.
 
     Instead of a refused action the environment gets ``wait``, so that it counts the lost step. The
     history shows the refused action.
@@ -163,8 +164,8 @@ class _Refusing(Wrapper):
     _taken: tuple[int, Mapping[int, Past]] = (0, {})
     """Number of actions, and the refused ones by their places in the history."""
 
-    async def objection(self, action: Action, screen: Observation) -> str:
-        """Why the action is refused, or an empty string."""
+    def refusal(self, action: Action, screen: Observation) -> str | Awaitable[str]:
+        """Why an action is refused on a screen, or an empty string."""
         raise NotImplementedError
 
     async def reset(self, *, task: str, seed: int) -> Observation:
@@ -176,7 +177,7 @@ class _Refusing(Wrapper):
         screen = self.present
         if screen is None:
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
-        why = await self.objection(action, screen)
+        why = await ready(self.refusal(action, screen))
         done, refused = self._taken
         self._taken = done + 1, {**refused, done: screen.past(action)} if why else refused
         self.present = None  # there is no episode until the environment has answered
@@ -234,9 +235,6 @@ class ActionFilter(_Refusing):
         self._deny = tuple(deny)
         self._apps = None if apps is None else tuple(_exact(app) for app in (*apps, *HOME))
 
-    async def objection(self, action: Action, screen: Observation) -> str:
-        return self.refusal(action, screen)
-
     def refusal(self, action: Action, screen: Observation) -> str:
         """Why an action is refused on a screen, or an empty string."""
         found = first_match(self._deny, action, screen) or self._other_app(action, screen)
@@ -244,15 +242,13 @@ class ActionFilter(_Refusing):
 
     def _expert(self) -> Action:
         action: Action = self.env.expert()
-        why = self.present and self.refusal(action, self.present)
-        if why:
+        if self.present and (why := self.refusal(action, self.present)):
             raise ConfigError(f"{self.name}: this task cannot be done under the filter: {why}")
         return action
 
     def _grade(self, action: Action) -> float:
-        if self.present is not None and self.refusal(action, self.present):
-            return 0.0
-        return float(self.env.grade(action))
+        refused = self.present and self.refusal(action, self.present)
+        return 0.0 if refused else float(self.env.grade(action))
 
     def _other_app(self, action: Action, screen: Observation) -> Match | None:
         if self._apps is None:
@@ -304,15 +300,14 @@ class Confirm(_Refusing):
         super().__init__(env)
         self._ask, self._rules = ask, rules
 
-    async def objection(self, action: Action, screen: Observation) -> str:
-        rule, why = "every action", "all actions are asked about"
+    async def refusal(self, action: Action, screen: Observation) -> str:
+        match: Match | None = "every action", "all actions are asked about"
         if self._rules is not None:
             match = first_match(self._rules, action, screen)
-            if match is None:
-                return ""
-            rule, why = match
-        question = Question(action=action, screen=screen, rule=rule, why=why)
-        allowed = await self._ask(question)
+        if match is None:
+            return ""
+        rule, why = match
+        allowed = await self._ask(Question(action=action, screen=screen, rule=rule, why=why))
         return "" if allowed is True else f"not confirmed ({rule}): nothing was done"
 
 
