@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 
@@ -35,46 +36,27 @@ APPS = 8
 _LINKS: tuple[Role, ...] = ("tab", "item", "button")
 
 
-class WordLists(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of which invented apps are made.
+WordLists = Mapping[str, Any]
+"""The words of which invented apps are made.
 
-    Names of ``records`` (plurals end in an added s) and of apps: ``brands`` do not describe the
-    app, ``purposes`` are second words of names that do, such as ``voucher log``; ``syllables`` make
-    words up. ``fields`` and ``titles`` have the names of fields by kind of value, ``choices`` and
-    ``setting_choices`` their options by name; ``done_switches`` are set by the check boxes of a
-    checklist. ``sections`` are menus and categories, ``options`` lead to the settings of an app,
-    and the rest are labels of buttons. None of them is a name, a field or a button of a test app; a
-    test compares the two.
-    """
-
-    records: tuple[str, ...]
-    brands: tuple[str, ...]
-    purposes: tuple[str, ...]
-    syllables: tuple[str, ...]
-    fields: Mapping[str, tuple[str, ...]]
-    titles: Mapping[str, tuple[str, ...]]
-    choices: Mapping[str, tuple[str, ...]]
-    record_switches: tuple[str, ...]
-    done_switches: tuple[str, ...]
-    setting_switches: tuple[str, ...]
-    setting_choices: Mapping[str, tuple[str, ...]]
-    sections: tuple[str, ...]
-    options: tuple[str, ...]
-    add: tuple[str, ...]
-    save: tuple[str, ...]
-    edit: tuple[str, ...]
-    delete: tuple[str, ...]
-    cancel: tuple[str, ...]
-    search: tuple[str, ...]
-
-
-_LISTS = msgspec.json.decode(
-    files(__package__).joinpath("words.json").read_bytes(), type=dict[str, WordLists]
+Names of ``records`` (plurals end in an added s) and of apps: ``brands`` do not describe the app,
+``purposes`` are second words of names that do, such as ``voucher log``; ``syllables`` make words
+up. ``fields`` and ``titles`` have the names of fields by kind of value, ``choices`` and
+``setting_choices`` their options by name; ``done_switches`` are set by the check boxes of a
+checklist. ``sections`` are menus and categories, ``options`` lead to the settings of an app, and
+the rest are labels of buttons. None of them is a name, a field or a button of a test app; a test
+compares the two.
+"""
+_Words = tuple[str, ...]
+_LISTS: Mapping[str, WordLists] = msgspec.json.decode(
+    files(__package__).joinpath("words.json").read_bytes(),
+    type=dict[str, dict[str, _Words | dict[str, _Words]]],
 )
 WORDS = _LISTS["training"]
 """The words of all devices except those of the blind set."""
-BLIND_WORDS = _LISTS["blind"]
-VALUE_OF: Mapping[str, str] = {name: kind for kind, names in WORDS.fields.items() for name in names}
+VALUE_OF: Mapping[str, str] = {
+    name: kind for kind, names in WORDS["fields"].items() for name in names
+}
 """Name of a field of training -> kind of its values."""
 
 
@@ -90,7 +72,7 @@ _CODE_LETTERS = "ABCDEFGHKLMNPRSTUVWXYZ"
 def made_up_word(sampler: Sampler) -> str:
     """A word of two or three syllables that means nothing."""
     count = 2 + int(sampler.rng.random() * 2)
-    return "".join(sampler.pick(WORDS.syllables) for _ in range(count))
+    return "".join(sampler.pick(WORDS["syllables"]) for _ in range(count))
 
 
 def _between(sampler: Sampler, low: int, high: int) -> int:
@@ -141,7 +123,7 @@ _VALUES: Mapping[str, Callable[[Sampler], str]] = {
 
 def words_of(number: int) -> WordLists:
     """The words of a device."""
-    return BLIND_WORDS if number >= BLIND else WORDS
+    return _LISTS["blind"] if number >= BLIND else WORDS
 
 
 @lru_cache(maxsize=1024)
@@ -169,23 +151,23 @@ class _Inventor:
         if kind == "settings":
             return self._settings_app()
         rng, lists = self.rng, self.lists
-        record = self._word(lists.records) if rng.random() < 0.8 else self._made_up()
+        record = self._word(lists["records"]) if rng.random() < 0.8 else self._made_up()
         self.taken.add(record)
-        forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(lists.purposes)}", "", "")
+        forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(lists['purposes'])}", "", "")
         chosen = rng.choice(forms)
         root = Screen(chosen or self._brand())
         trail = (root,) if kind == "search" else self._trail(root, record)
         tables = [self._table(record, trail, checklist=kind == "checklist")]
         if kind == "search":
-            search = rng.choice(lists.search)
+            search = rng.choice(lists["search"])
             tables = [msgspec.structs.replace(tables[0], search=search)]
         if kind == "two tables":
-            other = self._word(lists.records)
+            other = self._word(lists["records"])
             at = Screen(root.app, "list", other)
             tables.append(self._table(other, (root, at), checklist=rng.random() < 0.25))
             self._link(root, at, rng.choice((f"{other}s", f"all {other}s", other)))
         if rng.random() < 0.35:
-            text = rng.choice(lists.options)
+            text = rng.choice(lists["options"])
             at = Screen(root.app, "category", text)
             self._link(root, at, text)
             self._add_settings((root, at), rng.randint(1, 4))
@@ -193,8 +175,8 @@ class _Inventor:
 
     def _settings_app(self) -> App:
         """An app of switches and choices, in categories."""
-        rng, sections = self.rng, self.lists.sections
-        root = Screen(self._word(self.lists.options) if rng.random() < 0.4 else self._brand())
+        rng, sections = self.rng, self.lists["sections"]
+        root = Screen(self._word(self.lists["options"]) if rng.random() < 0.4 else self._brand())
         if rng.random() < 0.3:
             self._add_settings((root,), rng.randint(3, 6))
             return self._finished(root)
@@ -223,13 +205,13 @@ class _Inventor:
     def _made_up(self) -> str:
         while True:
             count = self.rng.choice((2, 2, 3))
-            word = "".join(self.rng.choice(self.lists.syllables) for _ in range(count))
+            word = "".join(self.rng.choice(self.lists["syllables"]) for _ in range(count))
             if word not in self.taken:
                 return word
 
     def _brand(self) -> str:
         """A name that does not say what an app is for."""
-        chosen = self._word(self.lists.brands) if self.rng.random() < 0.5 else self._made_up()
+        chosen = self._word(self.lists["brands"]) if self.rng.random() < 0.5 else self._made_up()
         self.taken.add(chosen)
         return chosen
 
@@ -243,7 +225,7 @@ class _Inventor:
         rng = self.rng
         depth = rng.choices((1, 2, 3), (6, 3, 1))[0]
         path: Path = (root,)
-        sections = rng.sample(self.lists.sections, 4)
+        sections = rng.sample(self.lists["sections"], 4)
         if depth == 3:
             path = (*path, Screen(root.app, "category", sections[0]))
             self._link(root, path[-1], sections[0])
@@ -259,7 +241,7 @@ class _Inventor:
 
     def _add_settings(self, path: Path, count: int) -> None:
         """Switches and choices on the last screen of ``path``."""
-        choices = self.lists.setting_choices
+        choices = self.lists["setting_choices"]
         for _ in range(count):
             left = [key for key in choices if key not in self.taken]
             if left and self.rng.random() < 0.25:
@@ -267,25 +249,25 @@ class _Inventor:
                 at = Screen(path[0].app, "choice", key)
                 self.settings[key] = Setting((*path, at), choices[key])
             else:
-                self.settings[self._word(self.lists.setting_switches)] = Setting(path)
+                self.settings[self._word(self.lists["setting_switches"])] = Setting(path)
 
     def _table(self, record: str, trail: Path, *, checklist: bool) -> Table:
         """A kind of record with random fields and buttons."""
         rng, lists = self.rng, self.lists
         name = _Inventor(rng, lists, set())._word  # the fields of a table have different names
-        kind = rng.choice(tuple(lists.titles))
-        fields = [Field(name(lists.titles[kind]), sample=_VALUES[kind])]
-        for kind in rng.sample(tuple(lists.fields), rng.choice((1, 2, 2, 3)) - int(checklist)):
-            fields.append(Field(name(lists.fields[kind]), sample=_VALUES[kind]))
+        kind = rng.choice(tuple(lists["titles"]))
+        fields = [Field(name(lists["titles"][kind]), sample=_VALUES[kind])]
+        for kind in rng.sample(tuple(lists["fields"]), rng.choice((1, 2, 2, 3)) - int(checklist)):
+            fields.append(Field(name(lists["fields"][kind]), sample=_VALUES[kind]))
         if not checklist and rng.random() < 0.5:
-            chosen = name(tuple(lists.choices))
-            fields.append(Field(chosen, "choice", lists.choices[chosen]))
+            chosen = name(tuple(lists["choices"]))
+            fields.append(Field(chosen, "choice", lists["choices"][chosen]))
         if checklist:
-            fields.append(Field(name(lists.done_switches), "switch", default="off"))
+            fields.append(Field(name(lists["done_switches"]), "switch", default="off"))
         else:
             for _ in range(rng.choice((0, 1, 1, 2))):
                 default = rng.choice(("off", "off", "on"))
-                fields.append(Field(name(lists.record_switches), "switch", default=default))
+                fields.append(Field(name(lists["record_switches"]), "switch", default=default))
         return Table(
             name=record,
             app=trail[0].app,
@@ -298,12 +280,12 @@ class _Inventor:
     def _buttons(self, record: str, *, editable: bool) -> dict[str, str]:
         """Random words for the buttons, all different."""
         rng, lists = self.rng, self.lists
-        verb = rng.choice(lists.add)
+        verb = rng.choice(lists["add"])
         found = {
             "add": rng.choice((verb, f"{verb} {record}", f"new {record}", f"{verb} a {record}"))
         }
         for name in ("save", "edit", "delete", "cancel"):
-            unused = [word for word in getattr(lists, name) if word not in found.values()]
+            unused = [word for word in lists[name] if word not in found.values()]
             found[name] = rng.choice(unused)
             if name in ("save", "delete") and rng.random() < 0.15:
                 found[name] += f" {record}"

@@ -85,7 +85,7 @@ def templates(number: int, wordings: Wordings) -> Mapping[str, Template]:
             catalogue=device,
         )
 
-    switches = words_of(number).setting_switches
+    switches = words_of(number)["setting_switches"]
     singles = [one for app in device.apps.values() for one in _tasks_of(app, switches)]
     for one in singles:
         add(one.kind, one.name, one.draw(clauses), (one.about.app,), one.steps, one.rows)
