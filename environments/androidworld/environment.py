@@ -141,12 +141,8 @@ class AndroidWorldEnvironment(Episodic):
                 "docs/howto/android_emulator.md says, which installs the app that sends it"
             )
         shown = read_screen(self._state.forest, self._device.logical_screen_size)
-        return Observation(
-            goal=str(self._task.goal),
-            elements=shown.elements,
-            app=shown.app,
-            png=as_png(self._state.pixels) if self._screenshots else None,
-        )
+        png = as_png(self._state.pixels) if self._screenshots else None
+        return msgspec.structs.replace(shown, png=png)
 
     def misfit(self, action: Action, screen: Observation) -> str:
         """Android tells little about what can be clicked, so everything may be."""

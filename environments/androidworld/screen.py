@@ -14,9 +14,9 @@ gets what a person would name:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from swarm_ui.observation import Element, Role
+from swarm_ui.observation import Element, Observation, Role
 
 _ROLES: tuple[tuple[str, Role], ...] = (  # first match in the class name wins
     ("Switch", "switch"),
@@ -37,16 +37,9 @@ HOME = "home"
 """Name of the home screen, as on the phone."""
 
 
-class AndroidScreen(NamedTuple):
-    """What a screen shows."""
-
-    app: str
-    """Name of the app, and the title of its screen if that is another text."""
-    elements: tuple[Element, ...]
-
-
-def read_screen(forest: Any, size: tuple[int, int]) -> AndroidScreen:
-    """The elements of android-env's ``AndroidAccessibilityForest``, from the active window.
+def read_screen(forest: Any, size: tuple[int, int]) -> Observation:
+    """The elements of android-env's ``AndroidAccessibilityForest``, from the active window, and as
+    ``app`` the name of the app, with the title of its screen if that is another text.
 
     Args:
         forest: the forest.
@@ -61,7 +54,7 @@ def read_screen(forest: Any, size: tuple[int, int]) -> AndroidScreen:
         for root in reader.roots:
             found += reader.elements(root)
         app = app or reader.place()
-    return AndroidScreen(app, tuple(found))
+    return Observation(goal="", elements=tuple(found), app=app)
 
 
 class _Reader:
