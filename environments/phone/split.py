@@ -76,14 +76,6 @@ class Fact(msgspec.Struct, frozen=True):
         return self.table.app
 
 
-class Fill(msgspec.Struct, frozen=True):
-    """The rule that computes a field of the new record from facts."""
-
-    rule: Rule
-    of: tuple[int, ...]
-    """Positions in the facts of the template."""
-
-
 class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A task that needs facts from apps other than the one it ends in: a new record there.
 
@@ -96,12 +88,13 @@ class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
     split: SplitOf
     into: Table
     """The table of the new record; its app is the acting one."""
-    facts: tuple[Fact, ...]
-    fills: Mapping[str, Fill]
-    """Fields of the new record that are computed from the facts."""
-    given: tuple[str, ...] = ()
+    facts: Sequence[Fact]
+    fills: Mapping[str, Mapping[str, Any]]
+    """Fields of the new record that are computed from facts: by a ``rule``, ``of`` the facts at
+    some positions."""
+    given: Sequence[str] = ()
     """Fields of the new record whose values the goal contains, as placeholders of these names."""
-    goals: tuple[str, ...]
+    goals: Sequence[str]
 
     @property
     def acting(self) -> str:
@@ -116,7 +109,7 @@ class SplitTemplate(msgspec.Struct, frozen=True, kw_only=True):
     def fields(self, words: Mapping[str, str], values: Sequence[str]) -> dict[str, str]:
         """The fields of the new record, given the words of the goal and the values of all facts."""
         fills = {
-            field: RULES[fill.rule]([values[k] for k in fill.of])
+            field: RULES[fill["rule"]]([values[k] for k in fill["of"]])
             for field, fill in self.fills.items()
         }
         return {**{name: words[name] for name in self.given}, **fills}
@@ -132,17 +125,11 @@ _WRONG: Mapping[str, tuple[str, str, str]] = _READ["wrong"]
 value. If the field of the value is empty, the value follows the name in the same field."""
 
 
-def _template(*, into: str, facts: Sequence[str], fills: object, **entry: Any) -> SplitTemplate:
-    return SplitTemplate(
-        into=TABLES[into],
-        facts=tuple(_FACTS[name] for name in facts),
-        fills=msgspec.convert(fills, dict[str, Fill]),
-        **entry,
-    )
-
-
 SPLIT_TEMPLATES: Mapping[str, SplitTemplate] = {
-    entry["name"]: _template(**entry) for entry in _READ["templates"]
+    entry["name"]: SplitTemplate(
+        **{**entry, "into": TABLES[entry["into"]], "facts": [_FACTS[k] for k in entry["facts"]]}
+    )
+    for entry in _READ["templates"]
 }
 
 
@@ -240,14 +227,10 @@ def _team(device: Device) -> tuple[str, ...]:
 class SplitPhone(PhoneEnvironment):
     """Split facts: the values that a task needs are on the screens of other agents.
 
-    The apps of one phone are open side by side, one for each agent. The screen is divided into
-    panes, and :class:`~swarm_ui.agent_view.Pane` shows each agent its own pane. A task ends in one
-    app. Only this app is operated, its pane comes first, and ``Observation.app`` is its title; the
-    other panes list the records of their apps with all values. The goal names apps and records, but
-    no value, so an agent without messages cannot solve a task.
-
-    Success check and splits of parameters by seed are those of
-    :class:`~swarm_ui.environments.phone.PhoneEnvironment`. It is a simulation.
+    The screen is divided into panes, and :class:`~swarm_ui.agent_view.Pane` shows each agent its
+    own pane. The pane of the app in which the task ends comes first, and ``Observation.app`` is its
+    title; the other panes list the records of their apps with all values. Success check and splits
+    of parameters by seed are those of :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
     """
 
     tasks = tuple(SPLIT_TEMPLATES)
