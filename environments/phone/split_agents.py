@@ -44,21 +44,19 @@ class ScriptedAgents:
         Raises:
             ConfigError: a goal does not belong to a split task.
         """
-        replies = []
-        for request in requests:
-            assert request.decision is not None
-            chat, text = as_chat(request, _COMPACT.chat), scripted_reply(request.decision)
-            heard = sum(len(turn.content.split()) for turn in chat)
-            replies.append(
-                Completion(
-                    text=text,
-                    prompt=transcript(chat),
-                    usage=Usage(prompt_tokens=heard, completion_tokens=len(text.split())),
-                    model=self.name,
-                    prompt_format="compact",
-                )
-            )
-        return replies
+        return [self._reply(request) for request in requests]
+
+    def _reply(self, request: Request) -> Completion:
+        assert request.decision is not None
+        chat, text = as_chat(request, _COMPACT.chat), scripted_reply(request.decision)
+        heard = sum(len(turn.content.split()) for turn in chat)
+        return Completion(
+            text=text,
+            prompt=transcript(chat),
+            usage=Usage(prompt_tokens=heard, completion_tokens=len(text.split())),
+            model=self.name,
+            prompt_format="compact",
+        )
 
 
 def scripted_reply(decision: Decision) -> str:
@@ -120,23 +118,6 @@ def _save(screen: Observation, table: Table, fields: dict[str, str]) -> Action:
     return _GIVE_UP
 
 
-def _pattern(goal: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", goal)
-    parts[::2] = map(re.escape, parts[::2])
-    parts[1::2] = (f"(?P<{name}>{_WORDS})" for name in parts[1::2])
-    return re.compile("".join(parts))
-
-
-# The longest first: a placeholder of a shorter one could match the rest of a longer one.
-_GOALS = [
-    (_pattern(goal), spec)
-    for goal, spec in sorted(
-        ((goal, spec) for spec in SPLIT_TEMPLATES.values() for goal in spec.goals),
-        key=lambda pair: -len(pair[0]),
-    )
-]
-
-
 @lru_cache(maxsize=4096)
 def read_goal(text: str) -> tuple[SplitTemplate, dict[str, str]]:
     """The template of a goal, and the words of the placeholders.
@@ -144,8 +125,10 @@ def read_goal(text: str) -> tuple[SplitTemplate, dict[str, str]]:
     Raises:
         ConfigError: the text is not the goal of a split task.
     """
-    for pattern, spec in _GOALS:
-        found = pattern.fullmatch(text)
-        if found is not None:
+    goals = [(goal, spec) for spec in SPLIT_TEMPLATES.values() for goal in spec.goals]
+    # The longest first: a placeholder of a shorter one could match the rest of a longer one.
+    for goal, spec in sorted(goals, key=lambda pair: -len(pair[0])):
+        pattern = re.sub(r"\\\{(\w+)\\\}", lambda at: f"(?P<{at[1]}>{_WORDS})", re.escape(goal))
+        if found := re.fullmatch(pattern, text):
             return spec, found.groupdict()
     raise ConfigError(f"scripted agents: {text!r} is not the goal of a task of SplitPhone")
