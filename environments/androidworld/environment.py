@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 from unittest import mock
 
@@ -33,7 +32,7 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.screen import read_screen
 from swarm_ui.environments.base import Acted, Done, Episodic, as_png, missing
-from swarm_ui.environments.subprocess import STEP, ProcessEnvironment
+from swarm_ui.environments.subprocess import ProcessEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
 from swarm_ui.rollout import Job
@@ -116,15 +115,15 @@ class AndroidWorldEnvironment(Episodic):
         """Upstream's state of the screen after the last action."""
 
     @cached_property
-    def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Names of the tasks; the first look imports upstream's package."""
-        return tuple(self._kinds)
-
-    @cached_property
     def _kinds(self) -> dict[str, Any]:
         """Upstream's classes of the tasks."""
         registry = _upstream("android_world.registry").TaskRegistry()
         return dict(registry.get_registry("android_world"))
+
+    @property
+    def tasks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the tasks; the first look imports upstream's package."""
+        return tuple(self._kinds)
 
     async def begin(self, task: str, rng: random.Random) -> str:
         if self._device is None:
@@ -230,10 +229,10 @@ class AndroidWorldEnvironment(Episodic):
         left, top, right, bottom = element.bounds
         if action.action_type not in ("scroll", "swipe"):
             return {**fields, "x": (left + right) // 2, "y": (top + bottom) // 2}
-        for index, one in enumerate(self._state.ui_elements):
-            box = one.bbox_pixels
-            if box and (box.x_min, box.y_min, box.x_max, box.y_max) == element.bounds:
-                return {**fields, "index": index}
+        boxes = [one.bbox_pixels for one in self._state.ui_elements]
+        found = [box and (box.x_min, box.y_min, box.x_max, box.y_max) for box in boxes]
+        if element.bounds in found:
+            fields["index"] = found.index(element.bounds)
         return fields
 
     def _perform(self, fields: dict[str, Any]) -> tuple[Any, str]:
@@ -285,9 +284,9 @@ class AndroidWorldProcess(ProcessEnvironment):
     Args:
         device: an emulator, or ``"handset"`` for the simulated handset, which needs no pauses.
         pause, screenshots: see :class:`AndroidWorldEnvironment`.
-        step_timeout: see :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
         python: the Python to run; by default the one named by :data:`PYTHON`, else this one.
-        log: file to which upstream's output is appended; ``None`` drops the output.
+        options: ``step_timeout`` and ``log`` of
+            :class:`~swarm_ui.environments.subprocess.ProcessEnvironment`.
     """
 
     def __init__(
@@ -296,21 +295,16 @@ class AndroidWorldProcess(ProcessEnvironment):
         *,
         pause: float = 1.0,
         screenshots: bool = False,
-        step_timeout: float = STEP,
         python: str | None = None,
-        log: Path | None = None,
+        **options: Any,
     ) -> None:
+        settings = {"device": msgspec.to_builtins(device), "pause": pause}
         super().__init__(
             f"{__name__}:make",
-            {
-                "device": msgspec.to_builtins(device),
-                "pause": pause,
-                "screenshots": screenshots,
-            },
+            settings | {"screenshots": screenshots},
             name="android_world (simulated)" if device == "handset" else "android_world",
             python=python or os.environ.get(PYTHON),
-            step_timeout=step_timeout,
-            log=log,
+            **options,
         )
 
 

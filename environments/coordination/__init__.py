@@ -10,7 +10,6 @@ from __future__ import annotations
 from swarm_ui.environments.base import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.coordination.environment import (
     CoordinationEnvironment,
-    Score,
     read,
     score,
     written,
@@ -32,6 +31,6 @@ from swarm_ui.environments.coordination.problem import (
 __all__ = [
     "FAMILIES", "KINDS", "LARGE", "SMALL", "TEST_SEEDS", "TRAIN_SEEDS", "VALIDATION_SEEDS",
     "CoordinationEnvironment", "CoordinationPolicy", "Family",
-    "GatherAnswers", "Kind", "Problem", "Score", "draw_problem", "names_of", "read", "score",
+    "GatherAnswers", "Kind", "Problem", "draw_problem", "names_of", "read", "score",
     "task_names", "written",
 ]  # fmt: skip

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.environments.base import Done, Stateful
@@ -37,16 +36,9 @@ LONGEST = 40
 """Maximum number of characters of an agent's answer. No valid answer is longer."""
 
 
-class Score(NamedTuple):
-    """The score of a solution."""
-
-    value: float
-    """Score in [0, 1]; 1.0 if and only if the answers solve the problem."""
-    note: str
-
-
-def score(problem: Problem, answers: Mapping[str, str]) -> Score:
-    """The score of answers, by the agents' names, in lower case. Missing ones are not valid."""
+def score(problem: Problem, answers: Mapping[str, str]) -> Done:
+    """The score of answers, by the agents' names, in lower case, as the reward of an episode: in
+    [0, 1], and 1.0 if and only if they solve the problem. Missing answers are not valid."""
     valid = {
         name: text
         for name, text in answers.items()
@@ -56,7 +48,7 @@ def score(problem: Problem, answers: Mapping[str, str]) -> Score:
     counts = not missing or problem.kind == "matching"
     value = _value(problem, valid) if counts else 0.0
     lacking = f": {missing} agents gave no valid answer" if missing else ""
-    return Score(value, f"score {value:.3f}{lacking}")
+    return Done(value, f"score {value:.3f}{lacking}")
 
 
 def _value(problem: Problem, answers: Mapping[str, str]) -> float:
@@ -143,4 +135,4 @@ class CoordinationEnvironment(Stateful):
         return self.state.observation()
 
     def act(self, action: Action, element: object) -> Done:
-        return Done(*score(self.state, read(action.text or "", self.state.names)))
+        return score(self.state, read(action.text or "", self.state.names))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from swarm_ui.environments.androidworld.handset.file_system import Database
 from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
@@ -13,6 +14,10 @@ from swarm_ui.environments.phone.effects import Back, Choose
 from swarm_ui.environments.phone.state import Effect, Widget
 
 Does = Effect | Callable[[Handset], object]
+
+heading = partial(Control, "heading")
+text_row = partial(Control, "text")
+"""A text, and a value below it, that do not react to touches."""
 
 
 def _effect(does: Does) -> Effect:
@@ -39,15 +44,6 @@ def checkbox(text: str, ticked: bool, effect: Effect) -> Widget:
 
 def radio(text: str, chosen: bool, effect: Effect) -> Widget:
     return Control("radio", text, checked=chosen, effect=effect)
-
-
-def text_row(text: str, value: str | None = None) -> Widget:
-    """A row of text that does not react to touches."""
-    return Control("text", text, value)
-
-
-def heading(text: str) -> Widget:
-    return Control("heading", text)
 
 
 def image(description: str) -> Widget:

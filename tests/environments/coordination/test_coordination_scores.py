@@ -73,7 +73,7 @@ def test_the_score_is_one_exactly_for_solutions(kind: Kind, family: str) -> None
         found = set()
         for said in product(*options):
             answers = dict(zip(problem.names, said, strict=True))
-            value = score(problem, answers).value
+            value = score(problem, answers).reward
             assert 0.0 <= value <= 1.0
             assert (value == 1.0) == solved(problem, answers), answers
             found.add(value == 1.0)
@@ -102,7 +102,7 @@ def test_the_score_is_one_exactly_for_solutions(kind: Kind, family: str) -> None
 )
 def test_scores_by_hand(kind: Kind, answers: str, value: float) -> None:
     given = dict(zip(PATH, answers.split(), strict=True))
-    assert score(path(kind), given).value == pytest.approx(value)
+    assert score(path(kind), given).reward == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_scores_by_hand(kind: Kind, answers: str, value: float) -> None:
 )
 def test_an_answer_that_is_not_valid_counts_against_the_team(kind: Kind, answers: str) -> None:
     found = score(path(kind), dict(zip(PATH, answers.split(), strict=False)))
-    assert found.value == (0.5 if kind == "matching" else 0.0)
+    assert found.reward == (0.5 if kind == "matching" else 0.0)
     assert "gave no valid answer" in found.note
 
 
