@@ -44,6 +44,10 @@ _AROUND: Mapping[str, tuple[str, ...]] = {
 """What varies around a clause: phrases ``before`` and ``after`` it that mention the app (the third
 of ``before`` does not fit questions or statements); ``polite`` frames, and the ``imperative`` first
 words with which a frame reads well; ``quotes``; and forms of fields, titles and pairs of goals."""
+_PLAIN = {
+    "pairs": "{n} {v}", "joints": " and ", "quotes": "{}", "rests": " with {}", "several": " and ",
+    "both": " and ",
+}  # fmt: skip
 
 
 class Voice:
@@ -86,10 +90,10 @@ class Voice:
             text = _placed(text, rng) if self.varied else f"{text} in {{app}}"
         if not self.varied:
             return text.format_map(slots)
-        quote = _any("quotes", rng)
+        quote = self.any("quotes")
         quoted = {name: quote.format(slots[name]) for name in free if name in slots}
         if not self.part:
-            text = _framed(text, rng)
+            text = self._framed(text)
         text = text.removeprefix("?").format_map({**slots, **quoted})
         return text if self.part else _finish(text, rng)
 
@@ -104,50 +108,44 @@ class Voice:
             alone: for fields that are recognised by their values, a phrase without the name of the
                 field, such as ``"at {}"``. It is sometimes used instead of the name.
         """
-        if not self.varied:
-            return " and ".join(f"{name} {value}" for name, value in pairs.items())
-        rng = self.rng
-        names = rng.sample(list(pairs), len(pairs))
-        form, joint, quote = (_any(name, rng) for name in ("pairs", "joints", "quotes"))
+        rng, names = self.rng, list(pairs)
+        if self.varied:
+            names = rng.sample(names, len(names))
+        form, joint, quote = map(self.any, ("pairs", "joints", "quotes"))
         values = {n: quote.format(pairs[n]) if n in free else pairs[n] for n in names}
         texts = {name: form.format(n=name, v=values[name]) for name in names}
-        for name, bare in alone.items():
+        for name, bare in alone.items() if self.varied else ():
             if name in texts and rng.random() < 0.3:
                 texts[name] = bare.format(values[name])
         return joint.join(texts.values())
 
+    def any(self, name: str) -> str:
+        """One of the forms of this name; always the plain one if the wordings do not vary."""
+        return self.rng.choice(_AROUND[name]) if self.varied else _PLAIN[name]
+
     def rest(self, fields: str) -> str:
         """The text after the title of a new record: its other fields, if there are any."""
-        if not fields:
-            return ""
-        return (_any("rests", self.rng) if self.varied else " with {}").replace("{}", fields)
+        return self.any("rests").replace("{}", fields) if fields else ""
 
     def several(self, titles: Sequence[str]) -> str:
         """Several titles as one phrase."""
-        if not self.varied:
-            return " and ".join(titles)
-        quote = _any("quotes", self.rng)
-        return _any("several", self.rng).join(quote.format(title) for title in titles)
+        quote = self.any("quotes")
+        return self.any("several").join(quote.format(title) for title in titles)
 
     def both(self, first: str, second: str) -> str:
         """The text of two goals."""
+        joint = self.any("both")
         if not self.varied:
-            return f"{first} and {second}"
-        joint = _any("both", self.rng)
+            return f"{first}{joint}{second}"
         head = "two things : " if self.rng.random() < 0.1 else ""
-        return _finish(_framed(f"{head}{first}{joint}{second}", self.rng), self.rng)
+        return _finish(self._framed(f"{head}{first}{joint}{second}"), self.rng)
 
-
-def _any(name: str, rng: random.Random) -> str:
-    return rng.choice(_AROUND[name])
-
-
-def _framed(text: str, rng: random.Random) -> str:
-    """The text in a polite frame, or with a question mark."""
-    if text.startswith("?"):
-        return f"{text} ?" if rng.random() < 0.6 else text
-    framed = _command(text) and rng.random() < 0.4
-    return _any("polite", rng).replace("{}", text) if framed else text
+    def _framed(self, text: str) -> str:
+        """The text in a polite frame, or with a question mark."""
+        if text.startswith("?"):
+            return f"{text} ?" if self.rng.random() < 0.6 else text
+        framed = _command(text) and self.rng.random() < 0.4
+        return self.any("polite").replace("{}", text) if framed else text
 
 
 def with_state(clause: str, slots: Slots) -> str:
