@@ -316,14 +316,12 @@ def suite(tasks: Iterable[str], *, combinations: int = 1, seed: int = 30) -> lis
         combinations: number of instances of each task, with different parameters.
         seed: seed of the suite.
     """
-    return [
-        (name, instance_seed(seed, name, k)) for name in sorted(tasks) for k in range(combinations)
-    ]
-
-
-def instance_seed(seed: int, task: str, number: int) -> int:
-    """Upstream's seed of an instance of a task."""
-    return int(sha256(f"{seed}_{task}_{number}".encode()).hexdigest(), 16) % 2**32
+    jobs = []
+    for task in sorted(tasks):
+        for number in range(combinations):
+            digest = sha256(f"{seed}_{task}_{number}".encode()).hexdigest()  # as upstream
+            jobs.append((task, int(digest, 16) % 2**32))
+    return jobs
 
 
 def _parameters(kind: Any, seed: int) -> dict[str, Any]:

@@ -33,12 +33,6 @@ from swarm_ui.environments.phone.state import (
     same_text,
 )
 
-CHECKER = 2
-"""Version of the success check, which episodes and results keep.
-
-Version 1 compared nothing on tasks that cannot be done, nor the switches of new records.
-"""
-
 
 class Source(msgspec.Struct, frozen=True):
     """The record field to copy a value from before it is written elsewhere."""

@@ -15,8 +15,8 @@ from swarm_ui.environments.phone.state import Effect, Widget
 
 Does = Effect | Callable[[Handset], object]
 
-heading = partial(Control, "heading")
-text_row = partial(Control, "text")
+heading: Callable[..., Widget] = partial(Control, "heading")
+text_row: Callable[..., Widget] = partial(Control, "text")
 """A text, and a value below it, that do not react to touches."""
 
 

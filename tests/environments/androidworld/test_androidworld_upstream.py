@@ -22,7 +22,6 @@ from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.environment import (
     PYTHON,
     AndroidWorldProcess,
-    instance_seed,
     suite,
 )
 from swarm_ui.prompts.compact_format import CompactFormat
@@ -77,7 +76,7 @@ def replies() -> dict[str, list[str]]:
 
 async def reward(env: AndroidWorldProcess, task: str, lines: Sequence[str]) -> float:
     """Upstream's verdict on a task after these replies."""
-    screen = await env.reset(task=task, seed=instance_seed(SEED, task, 0))
+    screen = await env.reset(task=task, seed=suite([task], seed=SEED)[0][1])
     for line in lines:
         action = CompactFormat().parse(line, screen)
         assert isinstance(action, Action), f"{task}, {line!r}: {action}"
