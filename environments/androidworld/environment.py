@@ -184,11 +184,7 @@ class AndroidWorldEnvironment(Episodic):
             return handset.connect()
         launcher = _upstream("android_world.env.env_launcher")
         self._place.expect()
-        return launcher.load_and_setup_env(
-            console_port=self._place.console_port,
-            grpc_port=self._place.grpc_port,
-            adb_path=self._place.adb_path,
-        )
+        return launcher.load_and_setup_env(**msgspec.structs.asdict(self._place))
 
     def _set_up(self, kind: Any, seed: int) -> Any:
         """Set up a task. Returns upstream's state of the screen.

@@ -18,7 +18,7 @@ the scores of both together show whether an agent searches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -73,55 +73,42 @@ def _usual_texts(kind: str, table: Table, field: str) -> tuple[str, ...]:
     }.get(kind, (f"{table.delete} the {name} {{title}}", f"{table.delete} {{title}} from {app}"))
 
 
-def _template(
-    made: Mapping[str, Template],
-    *,
-    kind: str,
-    table: str = "",
-    fields: Sequence[str] = (),
-    into: str = "",
-    given: Sequence[str] = (),
-    both: Sequence[str] = (),
-    count: int = 1,
-    far: bool = False,
-    **entry: Any,
-) -> Template:
-    """A template of ``templates.json``.
+def _template(made: Mapping[str, Template], entry: Mapping[str, Any]) -> Template:
+    """A template of ``templates.json``; ``made``: those before it.
 
-    Args:
-        made: those before it.
-        fields: what it is about; for settings, the choice, or the screens with the switches.
-        into: the table of the new record, for a value that is copied.
-        given: fields of the new record that the text gives.
-        both: the two templates of which it consists.
-        far: the list must be scrolled.
-        entry: ``name``, ``split``, and ``texts``, if they are not those of the kind.
+    ``fields`` are what it is about; for settings, the choice, or the screens with the switches. A
+    value is copied ``into`` a new record, whose fields ``given`` are in the text. ``both`` are the
+    two templates of which it consists. It is ``far`` if the list must be scrolled.
     """
-    made_of, rows = _KINDS.get(kind), (3, 5)
+    kind, count = entry["kind"], entry.get("count", 1)
+    fields, texts, rows = tuple(entry.get("fields", ())), entry.get("texts", ()), (3, 5)
+    made_of = _KINDS.get(kind)
     draw: Draw
-    if both:
-        one, two = (made[name] for name in both)
+    if "both" in entry:
+        one, two = (made[name] for name in entry["both"])
         draw, steps, apps = kinds.both(one.draw, two.draw), 12, (*one.apps, *two.apps)
     elif made_of is None:
-        origin, target = _about(table, *fields), _about(into, *given)
-        draw, steps = partial(copy, origin, target), 8 + len(given)
+        origin = _about(entry["table"], *fields)
+        target = _about(entry["into"], *entry.get("given", ()))
+        draw, steps = partial(copy, origin, target), 8 + len(target.fields)
         apps = (origin.app.name, target.app.name)
-    elif table:
-        shown = PHONE.tables[table]
+    elif "table" in entry:
+        shown, far = PHONE.tables[entry["table"]], entry.get("far", False)
         fields = (shown.switches[0].name,) if kind == "toggle" else fields
-        draw = partial(made_of.draw, _about(table, *fields, count=count))
-        several = count if kind == "check" else len(fields)
-        steps, apps = made_of.steps(len(shown.trail), several) + far, (shown.app,)
-        entry = {"texts": _usual_texts(kind, shown, *fields[:1] or ("",)), **entry}
-        rows = (9, 12) if far else (max(3, count + 1), 5)
+        draw = partial(made_of.draw, _about(shown.name, *fields, count=count))
+        steps = made_of.steps(len(shown.trail), count if kind == "check" else len(fields)) + far
+        apps, rows = (shown.app,), (9, 12) if far else (max(3, count + 1), 5)
+        texts = texts or _usual_texts(kind, shown, *fields[:1] or ("",))
     else:
         keys = tuple(key for name in fields for key in _SWITCHES.get(name, (name,)))
         path = PHONE.places[keys[0]].path if keys else (Screen("settings"),)
         about = About(app=PHONE.apps[path[0].app], fields=keys, count=count)
         draw, steps = partial(made_of.draw, about), count * made_of.steps(len(path))
         apps = (path[0].app,) if keys else ()
-    entry["texts"] = tuple(entry["texts"])
-    return Template(kind=kind, apps=apps, draw=draw, steps=steps, rows=rows, **entry)
+    return Template(
+        name=entry["name"], split=entry["split"], kind=kind, apps=apps, draw=draw, steps=steps,
+        texts=tuple(texts), rows=rows,
+    )  # fmt: skip
 
 
 def _open(about: About, sampler: Sampler, device: Device) -> Drawn:
@@ -170,7 +157,7 @@ def _core() -> dict[str, Template]:
     text = files(__package__).joinpath("templates.json").read_bytes()
     made: dict[str, Template] = {}
     for entry in msgspec.json.decode(text):
-        made[entry["name"]] = _template(made, **entry)
+        made[entry["name"]] = _template(made, entry)
     return made
 
 
