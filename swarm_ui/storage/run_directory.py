@@ -8,7 +8,6 @@
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format
     ├── edges/           learned or sampled edges
-    ├── plots/
     └── report.html
 
 Files are replaced as a whole or grow by whole lines, so that a run killed at any moment leaves a
@@ -36,7 +35,6 @@ from swarm_ui.trace.records import TRACE_VERSION, Episode
 
 RUN_VERSION = 1
 
-_FOLDERS = ("traces", "adapters", "edges", "plots")
 _REPORTED = (
     "swarm-ui", "msgspec", "networkx", "openai", "torch", "transformers", "peft", "trl",
     "numpy", "miniwob", "android-env", "vllm", "ray",
@@ -57,8 +55,7 @@ class RunDirectory:
     :meth:`open_to_read`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.traces, self.adapters, self.edges, self.plots = (path / f for f in _FOLDERS)
+        self.path, self.traces, self.adapters = path, path / "traces", path / "adapters"
 
     @classmethod
     def create(
@@ -90,7 +87,7 @@ class RunDirectory:
                     f"the run directory '{run.path}' exists and is not empty; choose another, or "
                     f"continue that run: --resume {run.path}"
                 )
-            run._make_folders()
+            run.traces.mkdir(parents=True, exist_ok=True)
             write_atomic(run.path / "config.json", _pretty(document))
         return run
 
@@ -105,17 +102,13 @@ class RunDirectory:
 
     @classmethod
     def open_existing(cls, path: Path) -> RunDirectory:
-        """Open the directory of an existing run to continue it; makes the folders that it lacks.
-        Raises as :meth:`open_to_read` and :func:`expect_no_links_out`."""
+        """Open the directory of an existing run to continue it. Raises as :meth:`open_to_read` and
+        :func:`expect_no_links_out`."""
         run = cls.open_to_read(path)
         expect_no_links_out(path)
         with _writing(path):
-            run._make_folders()
+            run.traces.mkdir(exist_ok=True)
         return run
-
-    def _make_folders(self) -> None:
-        for folder in _FOLDERS:
-            (self.path / folder).mkdir(parents=True, exist_ok=True)
 
     def document(self) -> dict[str, object]:
         """All of ``config.json``: name, time, versions and, as ``config``, the settings. Raises

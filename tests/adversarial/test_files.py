@@ -34,7 +34,7 @@ def test_export_reads_no_file_outside_of_the_run(shell: Shell, run: Path) -> Non
     secret.mkdir()
     (secret / "id_rsa").write_text("key", encoding="utf-8")
     adapter = RunDirectory.open_existing(run).adapters / "agent_0"
-    adapter.mkdir()
+    adapter.mkdir(parents=True)
     (adapter / "adapter_config.json").write_text("{}", encoding="utf-8")
     for link, target in ((adapter / "weights", secret / "id_rsa"), (adapter.parent / "b", secret)):
         link.symlink_to(target)
@@ -49,7 +49,7 @@ def test_export_reads_no_file_outside_of_the_run(shell: Shell, run: Path) -> Non
 
 def test_export_writes_through_no_link(shell: Shell, run: Path) -> None:
     adapter = run / "adapters/agent_0"
-    adapter.mkdir()
+    adapter.mkdir(parents=True)
     (adapter / "adapter_config.json").write_text("{}", encoding="utf-8")
     mine = shell.folder / "mine"
     mine.mkdir()

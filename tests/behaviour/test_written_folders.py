@@ -26,7 +26,7 @@ _TRAINED = (
     "--critic outcome train.rank=2 train.shared_iterations=0 train.update.steps=1"
 )
 _SOON = (".run.lock", ".episodes.lock", ".training.lock", "checkpoints/adapters",
-         "edges/edges.json", "plots/success.svg", "agent", "wandb")  # fmt: skip
+         "edges/edges.json", "adapters", "agent", "wandb")  # fmt: skip
 """Places that a run may write to and that are not in the folder of every run."""
 
 
@@ -146,7 +146,7 @@ def team(shell: Shell, folder: str, agents: int, weight: str) -> None:
         assert shell(f"{_PLAYED} --out {folder}").code == 0
     for k in range(agents):
         adapter = shell.folder / folder / "adapters" / f"agent_{k}"
-        adapter.mkdir()
+        adapter.mkdir(parents=True)
         (adapter / "adapter_config.json").write_text("{}", encoding="utf-8")
         (adapter / "adapter_model.safetensors").write_text(weight * 9000, encoding="utf-8")
 
