@@ -39,8 +39,6 @@ from swarm_ui.prompts.quoting import flat
 
 HISTORY = 6
 """Number of past actions in a prompt."""
-TEXT_TOKENS = 24
-"""Maximum number of tokens of a text in an action, where decoding is constrained."""
 MESSAGE_TOKENS = 96
 """Maximum number of tokens of the text that an agent writes before ``pass``."""
 LONGEST_TEXT = 120
@@ -102,7 +100,7 @@ class CompactFormat:
         """
         found = []
         for action in possible_actions(decision):
-            before, *text = opened(self.write(action, decision.observation), FreeText(TEXT_TOKENS))
+            before, *text = opened(self.write(action, decision.observation))
             # The space before a text belongs to its first token.
             found.append((str(before).removesuffix(" "), *text) if text else (before,))
         if decision.partial and any(element.pane for element in decision.observation.elements):

@@ -65,8 +65,6 @@ _ENDINGS = {
 
 REASON_TOKENS = 48
 """Maximum number of tokens of a reason, where decoding is constrained."""
-TEXT_TOKENS = 24
-"""Maximum number of tokens of a text in an action, where decoding is constrained."""
 
 _PASS_FORM = '{"action_type": "pass"}'
 _PART = """
@@ -194,6 +192,6 @@ class JsonFormat:
         """The possible replies: a reason of one line, then any possible action."""
         found: list[Reply] = []
         for action in possible_actions(decision):
-            said = opened(action.json(), FreeText(TEXT_TOKENS, '\n"\\'))
+            said = opened(action.json(), '\n"\\')
             found.append(("Reason: ", FreeText(REASON_TOKENS), f"\nAction: {said[0]}", *said[1:]))
         return found

@@ -26,6 +26,9 @@ from swarm_ui.observation import Observation
 OPEN = "\U00010600"
 """Stands for a text that is still to be written: a printable character that nobody uses."""
 
+TEXT_TOKENS = 24
+"""Maximum number of tokens of a text in an action, where decoding is constrained."""
+
 _TAPS = ("long_press", "double_tap")
 _DEFAULT = tuple(kind for kind in ACTION_TYPES if kind not in (*_TAPS, "select"))
 """The kinds that are offered on a screen that lists none."""
@@ -122,9 +125,10 @@ def _on(kind: str, label: str | None, index: int) -> Action:
     return Action(**fields, text=text)
 
 
-def opened(text: str, free: FreeText) -> Reply:
-    """A written action as a reply, with ``free`` in place of its open text."""
+def opened(text: str, without: str = "\n") -> Reply:
+    """A written action as a reply, with a free part in place of its open text."""
     before, found, after = text.rpartition(OPEN)
     if not found:
         return (text,)
+    free = FreeText(TEXT_TOKENS, without)
     return (before, free, after) if after else (before, free)

@@ -102,7 +102,6 @@ def ray_rollouts(
     workers: int | None = None,
     slots: int = 1,
     resources: Mapping[str, float] | None = None,
-    losses: int = 3,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Rollouts:
     """Rollouts in a cluster, or, with a local one, in processes of this machine::
@@ -121,8 +120,6 @@ def ray_rollouts(
         resources: what Ray reserves for a worker, by Ray's names, such as ``{"CPU": 1, "GPU": 0.5,
             "emulator": 1}``; by default one CPU. Ray only counts them and limits no usage. A node
             declares its own with ``ray start --resources='{"emulator": 4}'``.
-        losses: how often a job is played again after the loss of its worker, before its episode
-            has a fault.
         warn: called with one line when a worker is lost, or waits for resources. After
             ``PATIENCE`` seconds the others play without it; if there are none, the stream raises
             ``ConfigError``.
@@ -144,7 +141,7 @@ def ray_rollouts(
     make = _sent(make_environment, "the environment")
     send = lru_cache(_KEPT)(lambda attempt: _sent(attempt, "the policy, or its intervention,"))
     fleet = [RayWorker(k, make, send, slots, needs, warn) for k in range(workers)]
-    return Rollouts(fleet, losses=losses)
+    return Rollouts(fleet)
 
 
 class RayWorker:

@@ -36,6 +36,10 @@ OnEpisode = Callable[[int, int, Episode], None]
 """``(finished episodes, all episodes, the episode that just finished)``."""
 
 
+LOSSES = 3
+"""How often an episode is played again after the loss of its worker, before it has a fault."""
+
+
 class WorkerLost(EnvironmentFault):
     """The worker, or its machine, is gone, and the episode has no result."""
 
@@ -129,7 +133,7 @@ class LocalWorker:
         async with self._opening:
             make: Any = self._make or self._given
             made = make()
-            if isinstance(made, AbstractAsyncContextManager):
+            if isinstance(made, AbstractAsyncContextManager) and not hasattr(made, "reset"):
                 self._make = make = await self._opened.enter_async_context(made)
                 made = make()
         environment: Environment = await made if inspect.isawaitable(made) else made
@@ -148,15 +152,9 @@ class Rollouts:
     started again, and costs no episode: another one plays it.
     """
 
-    def __init__(self, workers: Sequence[Worker], *, losses: int = 3) -> None:
-        """
-        Args:
-            workers: who plays; they are closed with the rollouts.
-            losses: how often an episode is played again after the loss of its worker; after that,
-                it has a fault.
-        """
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        """``workers``: who plays; they are closed with the rollouts."""
         self.workers = tuple(workers)
-        self._losses = losses
         self._free: asyncio.Queue[Worker | Exception] | None = None
         self._usable = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -262,7 +260,7 @@ class Rollouts:
             except WorkerLost as loss:
                 self._task(self._offer(worker))
                 lost += loss.begun
-                if lost <= self._losses:
+                if lost <= LOSSES:
                     continue
                 fault = Failure.of(EnvironmentFault(f"the worker was lost {lost} times; {loss}"))
                 episode = Episode(environment="", task=job[0], seed=job[1], fault=fault)

@@ -15,15 +15,15 @@ import msgspec
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats.intervals import Interval, Outcome, Z, percentile_interval, wilson
 
+RESAMPLES = 2000
+"""Number of resamples of a bootstrap, which are the same for equal outcomes."""
 _KEPT = 512
 """Number of bootstraps whose result is kept."""
 _STEPS = 60
 """Bisections of [-1, 1]: enough for every digit of a float."""
 
 
-def clustered_mean(
-    values: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
-) -> Interval | None:
+def clustered_mean(values: Sequence[Outcome]) -> Interval | None:
     """Mean outcome with a percentile interval from a hierarchical bootstrap; ``None`` if nothing is
     left unmasked.
 
@@ -39,7 +39,7 @@ def clustered_mean(
         same = wilson([*kept] * _observations(values))
         n = sum(o.value is not None for o in values)
         return None if same is None else msgspec.structs.replace(same, n=n)
-    return _clustered(values, seed, resamples)
+    return _clustered(values)
 
 
 def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
@@ -71,9 +71,7 @@ def paired_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Int
     return Interval(mean=sum(values) / n, low=low, high=high, n=n)
 
 
-def clustered_difference(
-    ours: Sequence[Outcome], theirs: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
-) -> Interval | None:
+def clustered_difference(ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> Interval | None:
     """Mean of ``ours - theirs``, paired by run, template and episode, with the interval of
     :func:`clustered_mean`.
 
@@ -87,7 +85,7 @@ def clustered_difference(
         n, first = _observations(deltas), values[0]
         low, high = tango(n * (first > 0), n * (first < 0), n)
         return Interval(mean=first, low=low, high=high, n=len(values))
-    return _clustered(deltas, seed, resamples)
+    return _clustered(deltas)
 
 
 def _observations(values: Sequence[Outcome]) -> int:
@@ -99,7 +97,7 @@ def _observations(values: Sequence[Outcome]) -> int:
     return len(templates) if len(templates) > 1 else len({key[1:] for key in kept})
 
 
-def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval | None:
+def _clustered(values: Sequence[Outcome]) -> Interval | None:
     templates: dict[str, dict[tuple[int, int], list[tuple[int, float]]]] = {}
     for (run, template, episode, repeat), outcome in by_episode(values).items():
         if outcome.value is not None:
@@ -127,10 +125,10 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
     mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
     if len(runs) == 1:
         one_run = tuple(tuple(cell.real for cell in cluster) for cluster in clusters((runs[0],)))
-        low, high = _resampled_bounds(one_run, seed, resamples)
+        low, high = _resampled_bounds(one_run)
         return Interval(mean=mean, low=low, high=high, n=len(kept))
-    rng, means = random.Random(seed), []
-    for _ in range(resamples):
+    rng, means = random.Random(0), []
+    for _ in range(RESAMPLES):
         drawn = tuple(sorted(rng.choices(runs, k=len(runs))))
         total = 0j
         for cluster in rng.choices(clusters(drawn), k=len(templates)):
@@ -142,20 +140,18 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
 
 
 @lru_cache(maxsize=_KEPT)  # a run writes its table after each arm, a report an interval often
-def _resampled_bounds(
-    clusters: tuple[tuple[float, ...], ...], seed: int, resamples: int
-) -> tuple[float, float]:
+def _resampled_bounds(clusters: tuple[tuple[float, ...], ...]) -> tuple[float, float]:
     """Percentiles of the means of resamples of clusters and of the values of each drawn cluster.
 
     If a cluster has few different values, the sum of its draws is drawn from its exact
     distribution, which takes one random number instead of one for each value.
     """
-    rng, means = random.Random(seed), list[float]()
+    rng, means = random.Random(0), list[float]()
     sums = [
         (values, *(_sum_distribution(values) if len(set(values)) <= 3 else ([], [])))
         for values in clusters
     ]
-    for _ in range(resamples):
+    for _ in range(RESAMPLES):
         total, count = 0.0, 0
         for values, support, cumulative in rng.choices(sums, k=len(sums)):
             if not support:

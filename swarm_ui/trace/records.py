@@ -100,7 +100,6 @@ class Call(
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One decision: the observation, the edges, every message and call, and the action."""
 
-    version: int = TRACE_VERSION
     run: str
     seed: int
     observation: Observation
@@ -261,7 +260,6 @@ class Episode(
 ):
     """A task attempted once."""
 
-    version: int = TRACE_VERSION
     environment: str
     checker: int = 1
     """Version of the environment's success check; episodes from before it was kept count as 1."""

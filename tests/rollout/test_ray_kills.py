@@ -38,8 +38,11 @@ WORKER_KILLS = 8
 NODE_KILLS = 6
 JOBS = work("phone", 40)
 POLICY = policy("phone", Latencies.recorded(mean=0.05))
-LOSSES = 10
-"""Every loss is made up for, however many there are."""
+
+
+@pytest.fixture(autouse=True)
+def every_loss_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swarm_ui.rollout.rollouts.LOSSES", 10)
 
 
 async def played(rollouts: Rollouts, after: int, strike: Callable[[], Any]) -> Any:
@@ -121,9 +124,7 @@ class Watch:
 async def test_killed_workers_lose_and_double_nothing() -> None:
     tally, watch = await undisturbed(), Watch()
     with local_ray(cpus=2):
-        async with ray_rollouts(
-            PhoneEnvironment, workers=2, slots=4, losses=LOSSES, warn=watch
-        ) as rollouts:
+        async with ray_rollouts(PhoneEnvironment, workers=2, slots=4, warn=watch) as rollouts:
             for seed in range(WORKER_KILLS):
                 rng = random.Random(seed)
                 strike = partial(watch.strike, rollouts, rng)
@@ -171,7 +172,7 @@ async def nodes_under_fire(cluster: Any, tally: Tally, watch: Watch) -> None:
     """Kill a node in each stream, whose episodes the other one plays then; after the stream,
     another node joins the cluster."""
     async with ray_rollouts(
-        PhoneEnvironment, workers=2, slots=4, losses=LOSSES, resources=PLACE, warn=watch,
+        PhoneEnvironment, workers=2, slots=4, resources=PLACE, warn=watch,
     ) as rollouts:  # fmt: skip
         for seed in range(NODE_KILLS):
             rng = random.Random(seed)

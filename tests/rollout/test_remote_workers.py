@@ -69,18 +69,16 @@ def within(seconds: float, true: Callable[[], bool]) -> bool:
 class Played:
     """Jobs that were played in two workers, and what was said about them."""
 
-    def __init__(self, folder: Path, asked: list[Job], losses: int = 3) -> None:
+    def __init__(self, folder: Path, asked: list[Job]) -> None:
         self.told: list[str] = []
         self.numbers: list[int] = []
         self.episodes: dict[int, Episode] = {}
-        self._folder, self._jobs, self._losses = folder, asked, losses
+        self._folder, self._jobs = folder, asked
         asyncio.run(self._play())
 
     async def _play(self) -> None:
         world = partial(MortalWorld, str(self._folder))
-        async with ray_rollouts(
-            world, workers=2, losses=self._losses, warn=self.told.append
-        ) as rollouts:
+        async with ray_rollouts(world, workers=2, warn=self.told.append) as rollouts:
             async for number, episode in rollouts.stream(clicker(), self._jobs):
                 self.numbers.append(number)
                 self.episodes[number] = episode
@@ -122,7 +120,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_no_episode(
 
 
 def test_a_job_that_always_kills_its_worker_is_masked_and_never_scored(tmp_path: Path) -> None:
-    done = Played(tmp_path, jobs(0, DIES_ALWAYS, 1, 2), losses=1)
+    done = Played(tmp_path, jobs(0, DIES_ALWAYS, 1, 2))
     assert sorted(done.numbers) == [0, 1, 2, 3]
     lost = done.episodes[1]
     assert lost.success is None and lost.steps == ()

@@ -66,7 +66,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(values(args[0]), values(args[1]), max_size=3)
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return st.from_type(kind)
-    known = {"version", "notes", "geometry"}
+    known = {"notes", "geometry"}
     fields = {f.name: values(f.type) for f in msgspec.structs.fields(kind) if f.name not in known}
     OWN[kind] = st.builds(kind, **fields)
     return OWN[kind]
