@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.credit.llm import LLMCritic
     from swarm_ui.optim.credit.trust import Trust
     from swarm_ui.optim.edges.candidates import EdgeSample
-    from swarm_ui.optim.edges.distribution import EdgeDistribution
-    from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+    from swarm_ui.optim.edges.distribution import EdgeDistribution, ProbabilitySGD, edge_loss
     from swarm_ui.optim.examples import (
         Batch,
         Example,
@@ -56,8 +55,7 @@ __all__ = [
 _MODULES = [
     "config", "preferences", "examples", "losses", "metrics", "adversary", "guidance",
     "credit.critic", "credit.llm", "credit.trust", "credit.groups",
-    "credit.counterfactual", "credit.learned", "edges.candidates", "edges.distribution",
-    "edges.optim", "trainer",
+    "credit.counterfactual", "credit.learned", "edges.candidates", "edges.distribution", "trainer",
 ]  # fmt: skip
 
 

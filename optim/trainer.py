@@ -38,8 +38,7 @@ from swarm_ui.optim.credit.critic import Outcome, credit_of, judge_of, name_of
 from swarm_ui.optim.credit.trust import Trust
 from swarm_ui.optim.distributed import Processes
 from swarm_ui.optim.edges.candidates import EdgeSample
-from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+from swarm_ui.optim.edges.distribution import EdgeDistribution, ProbabilitySGD, edge_loss
 from swarm_ui.optim.examples import Trainable
 from swarm_ui.optim.guidance import Guidance
 from swarm_ui.optim.losses import Loss

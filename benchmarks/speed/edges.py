@@ -42,8 +42,7 @@ from benchmarks.speed.environments import interpreter
 from benchmarks.speed.processes import NoResult, Runner
 from benchmarks.speed.report import Figures, Rows, Section, command, number
 from swarm_ui.optim.edges.candidates import EdgeSample
-from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import edge_loss
+from swarm_ui.optim.edges.distribution import EdgeDistribution, edge_loss
 
 # ---- samples -----------------------------------------------------------------------------------
 

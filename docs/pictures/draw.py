@@ -25,8 +25,7 @@ from swarm_ui.credit import credited
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.critic import ScriptedCritic
-from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optim import ProbabilitySGD, edge_loss
+from swarm_ui.optim.edges.distribution import EdgeDistribution, ProbabilitySGD, edge_loss
 from swarm_ui.optim.metrics import decision_credit
 from swarm_ui.rollout import rollout
 from swarm_ui.viz import edges_svg
