@@ -25,6 +25,7 @@ Colour = tuple[float, float, float, float]
 """Red, green, blue (up to 255) and opacity (up to 1)."""
 Style = Mapping[str, str]
 NOWHERE: Rect = (0.0, 0.0, 0.0, 0.0)
+EVERYWHERE: Rect = (-math.inf, -math.inf, math.inf, math.inf)
 
 
 def common(one: Rect, other: Rect) -> Rect:

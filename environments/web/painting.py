@@ -11,9 +11,7 @@ opacity 0.02 and one of its background's colour for visible, ``elementsFromPoint
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from swarm_ui.environments.web import css
@@ -32,7 +30,6 @@ _SVG_TEXTS = frozenset({"TEXT", "TSPAN", "TEXTPATH"})
 _ROOTS = ("HTML", "BODY")
 _PUSHED = ("submit", "button", "reset")
 _NONE: Reply = {"index": (), "value": ()}
-_EVERYWHERE: Rect = (-math.inf, -math.inf, math.inf, math.inf)
 
 
 class _Box(NamedTuple):
@@ -48,6 +45,18 @@ class _Box(NamedTuple):
     @property
     def opaque(self) -> bool:
         return self.colour is not None and self.colour[3] >= 1 - FAINT
+
+
+Stripes = Mapping[int, list[_Box]]
+"""Boxes by the stripes that they touch: the places above and below the window divided by 64."""
+
+
+def canvas(height: int) -> Stripes:
+    """The white ground of a page. It has the stripes of the window, which is so high, and of half a
+    window around it; a text elsewhere is not compared with what is behind and over it."""
+    ground = _Box(-1.0, 0, css.EVERYWHERE, (255.0, 255.0, 255.0, 1.0))
+    bands = range(int(-height / 2 // _BAND), int(1.5 * height // _BAND) + 1)
+    return {band: [ground] for band in bands}
 
 
 class _Inside(NamedTuple):
@@ -71,23 +80,20 @@ class Frame:
         self,
         documents: Sequence[Reply],
         words: Sequence[str],
-        height: int,
+        painted: Stripes,
         index: int = 0,
         corner: tuple[float, float] = (0.0, 0.0),
         *,
         alpha: float = 1.0,
-        painted: defaultdict[int, list[_Box]] | None = None,
     ) -> None:
         """
         Args:
             documents, words: DevTools' snapshot of the page.
-            height: that of the window; only what is near it is compared with what is behind and
-                over it.
+            painted: the boxes of the frames around this one, or a :func:`canvas`.
             index, corner: of the document, and of its window.
             alpha: opacity of the frame; 0: it is invisible.
-            painted: boxes of the frames around this one, by stripes; ``None`` for the page itself.
         """
-        document, self._words, self._height = documents[index], words, height
+        document, self._words, self._painted = documents[index], words, painted
         nodes, self._layout = document["nodes"], document["layout"]
         self.id, title = words[document["frameId"]], document["title"]
         self.title = words[title] if title >= 0 else ""
@@ -111,16 +117,14 @@ class Frame:
         """The check boxes and radio buttons that are on."""
         self.listening = frozenset(nodes.get("isClickable", _NONE)["index"])
         """The nodes that listen to clicks."""
-        self._painted = defaultdict(list) if painted is None else painted
-        self._whole_page = painted is None
         inner = nodes.get("contentDocumentIndex", _NONE)
         self._known = frozenset(inner["index"])
         """The frame elements whose documents are known."""
         self._read_layout(document, corner)
-        self._paint(corner, alpha)
+        self._paint(corner, alpha, whole=index == 0)
         self.inner = {
             place: Frame(
-                documents, words, height, child, self._corner(place), painted=self._painted,
+                documents, words, painted, child, self._corner(place),
                 alpha=float(self.shows(place)),
             )
             for place, child in zip(inner["index"], inner["value"], strict=True)
@@ -140,7 +144,8 @@ class Frame:
         """Those of texts."""
         for entry, place in enumerate(layout["nodeIndex"]):
             if layout["text"][entry] >= 0:
-                self.texts.setdefault(place, []).append(entry)
+                if self.tags[place] != "::MARKER":  # the mark of a list is no text
+                    self.texts.setdefault(place, []).append(entry)
             elif place > 0:  # the document itself has no styles
                 self._entries.setdefault(place, entry)
         self._lines: dict[int, list[tuple[Rect, int, int]]] = {}
@@ -150,13 +155,13 @@ class Frame:
             self._lines.setdefault(entry, []).append((self._moved(bounds), start, length))
         self._pieces: dict[int, list[tuple[str, Rect, Rect]]] = {}
 
-    def _paint(self, corner: tuple[float, float], alpha: float) -> None:
+    def _paint(self, corner: tuple[float, float], alpha: float, *, whole: bool) -> None:
         """Find for each node how its content is painted, and the painted boxes."""
         self._behind_content = self._orders()
         self._seen: dict[int, tuple[Rect, float, bool]] = {}
         """The visible parts of boxes, when they are painted, and whether they are not empty."""
         area, window = self._extent(corner)
-        self._canvas = _EVERYWHERE if self._whole_page else window
+        self._canvas = css.EVERYWHERE if whole else window
         first = next(iter(self._layout["paintOrders"]), 0)
         self._inside = [_Inside(area, area, window, alpha, first, first)]
         for place in range(1, len(self.parents)):
@@ -188,11 +193,10 @@ class Frame:
         width, height = next(iter(self._layout["bounds"]), (0, 0, 0, 0))[2:]
         window = *corner, corner[0] + width, corner[1] + height
         roots = [self.style(k) for k in self._entries if self.tags[k] in _ROOTS][:2]
-        if not roots:
-            return window, window
-        flows = next((f for f in map(css.flows, roots) if f != css.VISIBLE), css.VISIBLE)
-        flows = ["auto" if flow == "visible" else flow for flow in flows]
-        return css.reach(flows, roots[0], window, self._scrolled, window), window
+        clips = [flows for flows in map(css.flows, roots) if flows != css.VISIBLE]
+        flows = ["auto" if flow == "visible" else flow for flow in (clips or [css.VISIBLE])[0]]
+        area = css.reach(flows, roots[0], window, self._scrolled, window) if roots else window
+        return area, window
 
     def _entered(self, place: int, outer: _Inside) -> _Inside:
         """How the content of a node is painted; its own box is added to the painted ones."""
@@ -237,11 +241,9 @@ class Frame:
         # A clip path may have any shape, so that the box covers nothing.
         alpha *= own_alpha * (1 if style["clip-path"] == "none" else 0.5)
         box = _Box(order, place, seen, None if picture else (paint[0], paint[1], paint[2], alpha))
-        top, bottom = max(seen[1], -self._height / 2), min(seen[3], 1.5 * self._height)
-        for band in range(int(top // _BAND), int(bottom // _BAND) + 1):
-            self._painted[band].append(box)
-
-    # -- boxes --------------------------------------------------------------------------------
+        for band, boxes in self._painted.items():
+            if seen[1] < (band + 1) * _BAND and seen[3] >= band * _BAND:
+                boxes.append(box)
 
     def rect(self, place: int) -> Rect:
         """The box of a node; without a place if it has none."""
@@ -267,11 +269,11 @@ class Frame:
     def _corner(self, place: int) -> tuple[float, float]:
         """The corner of the page in a frame element, inside of its border and padding."""
         left, top, _, _ = self.rect(place)
-        if place not in self._entries:
-            return left, top
-        edge = {name: css.pixels(length) for name, length in self.style(place).items()}
-        left += edge["border-left-width"] + edge["padding-left"]
-        return left, top + edge["border-top-width"] + edge["padding-top"]
+        style = self.style(place) if place in self._entries else {}
+        for name in ("border-{}-width", "padding-{}"):
+            left += css.pixels(style.get(name.format("left"), ""))
+            top += css.pixels(style.get(name.format("top"), ""))
+        return left, top
 
     def _at(self, x: float, y: float) -> Iterator[_Box]:
         for box in self._painted.get(int(y // _BAND), ()):
@@ -280,18 +282,18 @@ class Frame:
                 yield box
 
     def _covered(self, rect: Rect, order: float) -> bool:
-        """Whether opaque boxes lie over the ends and the middle of an area near the window."""
+        """Whether opaque boxes lie over the ends and the middle of an area."""
         y = (rect[1] + rect[3]) / 2
-        return self._near(rect) and all(
+        return all(
             any(box.opaque and box.order > order for box in self._at(x, y))
             for x in (rect[0] + 1, (rect[0] + rect[2]) / 2, rect[2] - 1)
         )
 
     def _ground(self, rect: Rect, order: float) -> Colour | None:
         """The colour behind the middle of an area; ``None``: it is not known."""
-        mixed: Colour | None = (255.0, 255.0, 255.0, 1.0) if self._near(rect) else None
+        mixed: Colour | None = None
         under = self._at((rect[0] + rect[2]) / 2, (rect[1] + rect[3]) / 2)
-        for box in sorted(box for box in under if box.order <= order and mixed is not None):
+        for box in sorted(box for box in under if box.order <= order):
             if box.colour is None or box.opaque:
                 mixed = box.colour
             elif mixed is not None:
@@ -318,15 +320,14 @@ class Frame:
         """Whether there is text in a node, visible or not."""
         words, texts = self._words, self._layout["text"]
         inside = range(place, self.ends[place])
-        return any(words[texts[k]].strip() for one in inside for k in self._texts_of(one))
+        return any(words[texts[k]].strip() for one in inside for k in self.texts.get(one, ()))
 
     def attribute(self, place: int, name: str) -> str:
         """An attribute of an element; empty if it has none."""
         given = iter(self._attributes[place])
-        for key, value in zip(given, given, strict=True):
-            if self._words[key] == name and value >= 0:
-                return str(self._words[value])
-        return ""
+        found = (value for key, value in zip(given, given, strict=True) if self._words[key] == name)
+        value = next(found, -1)
+        return self._words[value] if value >= 0 else ""
 
     def option(self, place: int) -> str:
         """The text of an option of a list of choices, which need not be open."""
@@ -352,13 +353,9 @@ class Frame:
         x, y = round(left), round(top)
         return x, y, x + round(right - left), y + round(bottom - top)
 
-    def _texts_of(self, place: int) -> Sequence[int]:
-        """The layout's entries of a text; the marks of lists are none."""
-        return () if self.tags[place] == "::MARKER" else self.texts.get(place, ())
-
     def _visible(self, place: int) -> Iterator[tuple[str, Rect, Rect]]:
         """The visible parts of a text, and where each begins and ends."""
-        for entry in self._texts_of(place):
+        for entry in self.texts[place]:
             text = self._words[self._layout["text"][entry]]
             whole = self._moved(self._layout["bounds"][entry]), 0, len(text) * 2
             lines = self._lines.get(entry, [whole]) if text.strip() else []
@@ -396,9 +393,6 @@ class Frame:
         around = (self.style(k) for k in self.around(holder) if k in self._entries)
         cut_out = any(one["background-clip"] == "text" for one in around)
         return cut_out or self.tags[holder] in _SVG_TEXTS
-
-    def _near(self, rect: Rect) -> bool:
-        return rect[3] >= -self._height / 2 and rect[1] <= 1.5 * self._height
 
     def _moved(self, bounds: Sequence[float]) -> Rect:
         x, y = self._x + bounds[0], self._y + bounds[1]

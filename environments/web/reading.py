@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from swarm_ui.environments.web.browser import Rejected, Reply, Tab, whole
 from swarm_ui.environments.web.css import STYLES
-from swarm_ui.environments.web.painting import Frame
+from swarm_ui.environments.web.painting import Frame, canvas
 from swarm_ui.observation import Element, Role
 
 MOST_ELEMENTS = 200
@@ -80,7 +80,7 @@ async def read(tab: Tab, size: tuple[int, int]) -> Seen:
         includeDOMRects=True,
     )
     words = [whole(word) for word in told["strings"]]
-    page = Frame(told["documents"], words, size[1])
+    page = Frame(told["documents"], words, canvas(size[1]))
     names = [words[document["frameId"]] for document in told["documents"]]
     trees = {names[0]: await _tree(tab, names[0])}
     for name in names[1:]:
