@@ -36,11 +36,6 @@ async def circle_center(p: Player) -> None:
     await p.submit()
 
 
-async def click_pie(p: Player) -> None:
-    await p.click_at((80, 130))
-    await p.click_at(p.find(f"tspan {p.quoted()[0]}"))
-
-
 async def drag_box(p: Player) -> None:
     large, small = bounds(p.find("L")), bounds(p.find("s"))
     x, y = large[0] + 20, large[1] + 20
@@ -205,15 +200,6 @@ async def right_angle(p: Player) -> None:
     inside = 5 < bx + dx < 150 and 55 < by + dy < 170
     await p.click_at((bx + dx, by + dy) if inside else (bx - dx, by - dy))
     await p.submit()
-
-
-async def stock_market(p: Player) -> None:
-    (limit,) = p.match(r"less than \$([\d.]+)\.$")
-    while True:
-        price = next((e.label for e in p.screen.elements if e.label.startswith("$")), None)
-        if price is not None and float(price[1:]) < float(limit):
-            return await p.click("Buy") and None
-        await p.do("wait")
 
 
 async def terminal(p: Player) -> None:

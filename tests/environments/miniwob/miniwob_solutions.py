@@ -20,7 +20,6 @@ _SAME: Mapping[str, str] = {
     "click-checkboxes-large": "click-checkboxes",
     "click-checkboxes-transfer": "click-checkboxes",
     "click-collapsible-nodelay": "click-collapsible",
-    "click-pie-nodelay": "click-pie",
     "click-tab-2-easy": "click-tab-2",
     "click-test-transfer": "click-test-2",
     "drag-single-shape": "drag-circle",
@@ -44,13 +43,11 @@ SOLUTIONS: Mapping[str, Solution] = dict(
     sorted((_SCRIPTS | {task: _SCRIPTS[like] for task, like in _SAME.items()}).items())
 )
 """The script of each task that has one; a script has the name of its task."""
-LONG = frozenset({"hot-cold", "stock-market", "use-slider", "use-slider-2", "form-sequence"})
-"""Tasks that take their time: many steps, or waiting for something to happen."""
+LONG = frozenset({"hot-cold", "use-slider", "use-slider-2", "form-sequence"})
+"""Tasks of many steps."""
 SEEDS: Mapping[str, tuple[int, ...]] = {
     "drag-items-grid": (0, 1, 2, 3, 4, 5, 7, 8, 9, 10),  # 6: a diagonal over other places
     "text-editor": (0, 1, 2, 5),  # a style for everything
-    "click-pie": (0, 2, 3),  # the page hears no click on the slice that is chosen already
-    "click-pie-nodelay": (0, 2, 3),
 }
 """Of a task whose solution is for some goals only."""
 
