@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from swarm_ui.environments.web import acting
 from swarm_ui.environments.web.browser import Rejected, Tab
 from swarm_ui.environments.web.hosts import origin, web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.session import MOST_TABS, Session, WebBrowser
+from swarm_ui.environments.web.session import Session, WebBrowser
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, result
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Geometry, Observation
@@ -123,8 +124,8 @@ class WebEnvironment(Episodic):
         self._shown: Observation | None = None
         """The screen as last read; not what the reward function opened."""
         self._seen = Seen((), (), "", 0, 0)
-        self._bar = 0
-        """Number of elements of the browser's bar, which come first."""
+        self._bar: Sequence[Callable[[], Awaitable[object]]] = ()
+        """What a click on each element of the browser's bar does; they come first."""
         self._tabs: tuple[Tab, ...] = ()
         """The tabs of the last observation; the active one comes first."""
         self._answer: str | None = None
@@ -149,8 +150,8 @@ class WebEnvironment(Episodic):
 
     def misfit(self, action: Action, screen: Observation) -> str:
         width, height = self._view.size
-        for value, most in ((action.x, width), (action.y, height), (action.to_x, width),
-                            (action.to_y, height)):  # fmt: skip
+        places = (action.x, width), (action.y, height), (action.to_x, width), (action.to_y, height)
+        for value, most in places:
             if value is not None and not 0 <= value < most:
                 return f"{value:.10g} is outside of the window of {width} by {height} pixels"
         return acting.unknown_key(action) or missing(action, screen)
@@ -197,32 +198,20 @@ class WebEnvironment(Episodic):
         # places of the action belong to the tabs that it saw.
         if not session.tabs or (session.front, *session.tabs) != self._tabs:
             return "nothing was done: the tabs have changed since the screen was read"
-        kind, on_bar = action.action_type, [k for k in action.targets if k < self._bar]
-        if on_bar:
-            return await self._on_bar(session, action, on_bar[0])
+        kind, bar = action.action_type, [k for k in action.targets if k <= len(self._bar)]
+        if kind == "input_text" and bar == [len(self._bar)]:
+            return await self._open(session, action.text)
+        if bar and (kind != "click" or bar == [len(self._bar)]):
+            return "nothing happens: it is a part of the browser, not of the page"
+        if bar:
+            await self._bar[bar[0]]()
+            return ""
         if kind == "navigate_back":
             return "" if await session.front.back() else "there is no page to go back to"
         if kind in ("navigate_home", "open_app"):
             address = self._task.url if kind == "navigate_home" else action.app_name
             return await self._open(session, address)
         return await acting.act(session.front, action, self._seen, self._uploads)
-
-    async def _on_bar(self, session: Session, action: Action, place: int) -> str:
-        """Do an action on an element of the browser's bar."""
-        address, tabs = place == self._bar - 1, len(session.tabs)
-        if action.action_type == "input_text" and address:
-            return await self._open(session, action.text)
-        if action.action_type != "click" or address:
-            return "nothing happens: it is a part of the browser, not of the page"
-        if place < tabs:
-            await session.switch(session.tabs[place])
-        elif place == tabs + 1:
-            await session.close_tab()
-        elif tabs >= MOST_TABS:
-            return f"there are {MOST_TABS} tabs already; close one"
-        else:
-            await session.new_tab()
-        return ""
 
     async def _open(self, session: Session, address: str | None) -> str:
         try:
@@ -237,26 +226,25 @@ class WebEnvironment(Episodic):
     async def _observe(self, session: Session) -> Observation:
         tab, seen, view = session.front, await self._read(session), self._view
         tab.title, self._tabs = seen.title, (tab, *session.tabs)
-        bar = [
-            *(Element(role="tab", text=t.title or t.url, selected=t is tab) for t in session.tabs),
-            *map(Element.button, ("New tab", "Close tab")[: len(session.tabs)]),
-            Element.field("Address", tab.url),
-        ]
+        tabs = [Element(role="tab", text=t.title or t.url, selected=t is tab) for t in session.tabs]
+        more = {"New tab": session.new_tab}
+        if len(tabs) > 1:
+            more["Close tab"] = session.close_tab
+        self._bar = [*(partial(session.switch, t) for t in session.tabs), *more.values()]
+        bar = [*tabs, *map(Element.button, more), Element.field("Address", tab.url)]
         files = [Element.line(f"Downloaded {name}") for name in session.downloads]
         listed = enumerate((*bar, *seen.elements, *files))
         elements = tuple(replace(element, index=k) for k, element in listed)
-        self._bar = len(bar)
         self._seen = seen._replace(
             elements=elements, nodes=(-1,) * len(bar) + seen.nodes + (-1,) * len(files)
         )
         png = await tab.done(tab.page.screenshot()) if view.screenshots else None
-        more = seen.above, seen.below
         return Observation(
             goal="",
             elements=elements,
             app=tab.title or tab.url,
             png=png,
-            more=more if any(more) else None,
+            more=(seen.above, seen.below) if seen.above or seen.below else None,
             geometry=view.geometry,
         )
 
