@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from swarm_ui.errors import ConfigError
 
@@ -82,16 +82,14 @@ def _rules(entry: str) -> list[tuple[str, int]]:
     """The host and the ports of an entry; port 0: every port."""
     if entry == "*":
         return [("*", 0)]
-    parts = _split(entry if "://" in entry else f"//{entry}")
-    host = _host(parts)
+    scheme, host, port = _parts(entry if "://" in entry else f"//{entry}")
     every = host.startswith("*.")
-    if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS) or (every and parts.port):
+    if not _NAME.fullmatch(host) or scheme not in ("", *_PORTS) or (every and port):
         raise ConfigError(
             f"allowed hosts: {entry!r} is not a host: expected a name, an address, *.name (for "
             "every port, so without one) or a URL with http or https, such as 127.0.0.1:8080"
         )
-    ports = (0,) if every else (parts.port,) if parts.port else (80, 443)
-    return [(host, port) for port in ports]
+    return [(host, one) for one in ((0,) if every else (port,) if port else (80, 443))]
 
 
 def web_url(text: str) -> str:
@@ -102,8 +100,8 @@ def web_url(text: str) -> str:
     """
     written = text.strip()
     url = written if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)", written) else f"http://{written}"
-    parts = _split(url)
-    if parts.scheme not in ("http", "https") or not _host(parts) or re.search(r"\s", written):
+    scheme, host, _ = _parts(url)
+    if scheme not in ("http", "https") or not host or re.search(r"\s", written):
         raise ConfigError(f"{text[:200]!r} is not the address of a web page")
     return url
 
@@ -121,19 +119,15 @@ def origin(url: str) -> Origin:
     Raises:
         ConfigError: it is not a URL.
     """
-    parts = _split(url)
-    return parts.scheme, _host(parts), parts.port or _PORTS.get(parts.scheme)
+    scheme, host, port = _parts(url)
+    return scheme, host, port or _PORTS.get(scheme)
 
 
-def _split(url: str) -> SplitResult:
+def _parts(url: str) -> Origin:
     try:
         parts = urlsplit(url.replace("\\", "/"))  # as browsers read it
-        _ = parts.port  # raises ValueError if it is no number
+        port = parts.port  # raises ValueError if it is no number
     except ValueError as error:
         raise ConfigError(f"{url[:200]!r} is not a URL: {error}") from error
-    return parts
-
-
-def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").rstrip(".").lower()
-    return f"[{host}]" if ":" in host else host
+    return parts.scheme, f"[{host}]" if ":" in host else host, port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
@@ -54,10 +55,10 @@ class Session:
         self._begun = self._arriving = 0
         """Numbers of downloads: all, and those under way."""
         self._clock = asyncio.get_running_loop().time
-        self._requests: dict[Request, float] = {}
-        """Requests under way, and when they began."""
+        self._requests: set[Request] = set()
+        """Requests under way that belong to an action: no later ones, such as polling."""
         self._loading: set[Page] = set()
-        self._horizon = 0.0
+        self._horizon = math.inf
         """Requests that begin later do not belong to an action."""
         self._active = 0.0
         """When the last page was loaded, or the last frame navigated."""
@@ -140,9 +141,9 @@ class Session:
         self._horizon = start + BEGIN
         while self._clock() < min(start + SETTLE_LIMIT, self._active + QUIET):
             await asyncio.sleep(0.02)
-            begun = any(began < self._horizon for began in self._requests.values())
-            if begun or self._loading or self._arriving:
+            if self._requests or self._loading or self._arriving:
                 self._moves()
+        self._horizon = math.inf
         self._loading.clear()
         await self.keep_tab()
         if any(tab.crashed for tab in self.tabs):
@@ -200,7 +201,7 @@ class Session:
 
     def _loaded(self, page: Page) -> None:
         self._loading.discard(page)
-        self._horizon = self._clock() + BEGIN
+        self._horizon = max(self._horizon, self._clock() + BEGIN)
         self._moves()
 
     def _begins(self, request: Request) -> None:
@@ -210,8 +211,9 @@ class Session:
         if page is not None:  # requests of the page before may never end
             self._loading.add(page)
             self._forget_requests(page)
-        if request.resource_type not in _ENDLESS and not request.url.startswith(("data:", "blob:")):
-            self._requests[request] = self._clock()
+        endless = request.resource_type in _ENDLESS or request.url.startswith(("data:", "blob:"))
+        if not endless and self._clock() < self._horizon:
+            self._requests.add(request)
 
     def _responds(self, response: Response) -> None:
         page = _main_page(response.request)
@@ -220,7 +222,7 @@ class Session:
                 tab.status = response.status
 
     def _ends(self, request: Request) -> None:
-        self._requests.pop(request, None)
+        self._requests.discard(request)
         page, error = _main_page(request), request.failure
         if page is None or not error:
             return
@@ -229,7 +231,7 @@ class Session:
             self._failed.append((whole(request.url), error))
 
     def _forget_requests(self, page: Page) -> None:
-        self._requests = {r: t for r, t in self._requests.items() if _page(r) is not page}
+        self._requests = {request for request in self._requests if _page(request) is not page}
 
     def _answer(self, dialog: Dialog) -> None:
         self._notes.append(f"the page said: {' '.join(whole(dialog.message[:1000]).split())}")
