@@ -162,9 +162,11 @@ def claim(path: Path) -> FileIO | None:
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         file.close()
-        return None
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
     return file
 
 

@@ -20,7 +20,6 @@ from swarm_ui.rollout.rollouts import (
     Acting,
     Attempt,
     LocalWorker,
-    OnEpisode,
     OpenEnvironments,
     Rollouts,
     Worker,
@@ -30,7 +29,7 @@ from swarm_ui.rollout.rollouts import (
 
 __all__ = [
     "WAIT", "Acting", "Attempt", "Decide", "Draw", "GraphPolicy", "Intervene", "Intervention",
-    "Job", "LocalWorker", "MakeEnvironment", "OnEpisode", "OpenEnvironments",
+    "Job", "LocalWorker", "MakeEnvironment", "OpenEnvironments",
     "Policy", "RayWorker", "Rollouts", "Worker", "WorkerLost",
     "as_policy", "ray_cluster", "ray_rollouts", "rollout",
     "rollout_many", "solver_grades", "spread_jobs",

@@ -32,8 +32,6 @@ Acting = Policy | CollabGraph
 Attempt = Callable[..., Awaitable[Episode]]
 """Plays one episode: ``await attempt(environment, task=..., seed=...)``; sent to the workers."""
 OpenEnvironments = Callable[[], AbstractAsyncContextManager[MakeEnvironment]]
-OnEpisode = Callable[[int, int, Episode], None]
-"""``(finished episodes, all episodes, the episode that just finished)``."""
 
 
 LOSSES = 3
@@ -287,7 +285,7 @@ async def rollout_many(
     jobs: Sequence[Job],
     *,
     concurrency: int = 8,
-    progress: OnEpisode | None = None,
+    progress: Callable[[int, int, Episode], None] | None = None,
     intervention: Intervene | None = None,
     max_steps: int | None = None,
 ) -> list[Episode]:
@@ -299,7 +297,8 @@ async def rollout_many(
             after a cancellation. Or open :class:`Rollouts`, which stay open.
         policy: a graph, or a policy; serves all episodes.
         concurrency: maximum number of episodes at the same time; rollouts have their own.
-        progress: called after each episode, in the order they end.
+        progress: called after each episode, in the order they end, with the number of finished
+            episodes, that of all, and the episode.
         intervention, max_steps: see :func:`~swarm_ui.rollout.episode.rollout`.
 
     Raises:

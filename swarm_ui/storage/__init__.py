@@ -1,5 +1,1 @@
-"""Files: the journal of runs of graphs, folders of runs, locks and writes that survive a kill."""
-
-from swarm_ui.storage.journal import Journal
-
-__all__ = ["Journal"]
+"""Files: the journal of runs of graphs, and the folders of runs."""
