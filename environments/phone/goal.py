@@ -53,8 +53,8 @@ class Want(msgspec.Struct, frozen=True, kw_only=True):
     """Values that it has in the end."""
     gone: bool = False
     """It is deleted."""
-    sources: tuple[Source, ...] = ()
-    """Values to look up, one after the other, before the form is filled."""
+    source: Source | None = None
+    """The value to look up before the form is filled."""
     path: Path = ()
     """Screens to the form of a new record; empty: the form of the table."""
 
@@ -91,8 +91,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """The tap that settles the difference; ``None`` if it is enough to open the screen."""
     fields: Mapping[str, str] = {}
     """The values of the form before the tap."""
-    sources: tuple[Source, ...] = ()
-    """Values to look up before the form is filled."""
+    source: Source | None = None
+    """The value to look up before the form is filled."""
 
 
 def check(goal: Goal, start: Device, now: Device) -> list[Difference]:
@@ -144,7 +144,7 @@ def _records(table: Table, before: Rows, rows: Rows, wants: Sequence[Want]) -> l
         elif now is None:
             missing.append(Want(table=table.name, fields=wanted))
         elif now is not wanted:
-            found.extend(_edit(table, key, now, wanted, want.sources if want else ()))
+            found.extend(_edit(table, key, now, wanted, want.source if want else None))
     found.extend(_match(table, rows, {k: r for k, r in rows.items() if k not in before}, missing))
     return found
 
@@ -161,7 +161,7 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Want]) -> list[D
             if like is not None:
                 del left[key]
                 missing.remove(like)
-                found.extend(_edit(table, key, row, like.fields, () if names else like.sources))
+                found.extend(_edit(table, key, row, like.fields, None if names else like.source))
     found.extend(_delete(table, key) for key in left)
     for want in missing:
         reachable = want.path and want.path[-1].row in rows
@@ -170,7 +170,7 @@ def _match(table: Table, rows: Rows, extra: Rows, missing: list[Want]) -> list[D
                 path=want.path if reachable else table.path("new"),
                 tap=Save(table),
                 fields={f.name: want.fields[f.name] for f in table.form if f.name in want.fields},
-                sources=want.sources,
+                source=want.source,
             )
         )
     return found
@@ -188,7 +188,7 @@ def _alike(table: Table, row: Row, want: Want, names: Sequence[str]) -> bool:
 
 
 def _edit(
-    table: Table, key: int, row: Row, wanted: Row, sources: tuple[Source, ...] = ()
+    table: Table, key: int, row: Row, wanted: Row, source: Source | None = None
 ) -> list[Difference]:
     """What gives a record the wanted values."""
     found: list[Difference] = []
@@ -196,7 +196,7 @@ def _edit(
     fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
     if not all(same_text(row[name], value) for name, value in fields.items()):
         form = (*path, Screen(table.app, "edit", table.name, key))
-        found.append(Difference(path=form, tap=Save(table, key), fields=fields, sources=sources))
+        found.append(Difference(path=form, tap=Save(table, key), fields=fields, source=source))
     for field in table.switches:
         if field.name in wanted and row[field.name] != wanted[field.name]:
             at = table.trail if table.checklist else path

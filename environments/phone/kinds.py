@@ -318,7 +318,7 @@ def copy(
         table=into.records.name,
         row=other,
         fields={slot: row[field], **given},
-        sources=(Source(table.name, key, field, row[field]),),
+        source=Source(table.name, key, field, row[field]),
     )
     words = {"source": row[table.title], "field": field, "field2": slot, **given}
     return Goal(records=(want,)), {**words, "title2": known[into.records.title]} if known else words

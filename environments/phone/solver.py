@@ -45,8 +45,8 @@ def solve(goal: Goal, start: Device, now: Device) -> Action:
 
 def _stage(difference: Difference, now: Device) -> Difference:
     """The difference, or the next value that must be looked up before it can be settled."""
-    source = next((one for one in difference.sources if one.value not in now.copied), None)
-    if source is None or source.row not in now.tables[source.table]:
+    source = difference.source
+    if source is None or source.value in now.copied or source.row not in now.tables[source.table]:
         return difference
     if any(
         wanted == source.value and same_text(now.draft.get(name, ""), wanted)

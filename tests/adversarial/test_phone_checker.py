@@ -116,7 +116,7 @@ def needed(goal: Goal) -> set[int]:
     paths = [goal.look, goal.front, *(want.path for want in goal.records)]
     return {
         *(screen.row for path in paths for screen in path),
-        *(source.row for want in goal.records for source in want.sources),
+        *(want.source.row for want in goal.records if want.source),
         *(want.row for want in goal.records),
     }
 
