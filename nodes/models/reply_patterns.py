@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from swarm_ui.errors import ModelError
 from swarm_ui.model import Decision
@@ -20,24 +20,15 @@ def decision_pattern(
 ) -> str | None:
     """A pattern of the replies that the screen allows; ``None`` if replies are not restricted.
 
-    ``constrained``: whether replies to decisions are; ``None``: those in the compact format are.
-    Raises ``ModelError`` if no reply is possible.
+    Free text begins with a visible character, after a space if a word or a colon is before it.
+    ``constrained``: whether replies to decisions are restricted; ``None``: those in the compact
+    format are. Raises ``ModelError`` if no reply is possible.
     """
-    if constrained is None:
-        constrained = prompt_format == "compact"
-    if decision is None or not constrained:
+    restricted = prompt_format == "compact" if constrained is None else constrained
+    if decision is None or not restricted:
         return None
     if not (replies := format_named(prompt_format).replies(decision)):
         raise ModelError("constrained decoding needs at least one possible reply, got none")
-    return reply_pattern(replies)
-
-
-def reply_pattern(replies: Iterable[Reply]) -> str:
-    """A regular expression that matches these replies.
-
-    Free text begins with a visible character, after a space if a word or a colon is before it. It
-    has at most four characters for each of its tokens.
-    """
     return "|".join("".join(_parts(reply)) for reply in replies)
 
 

@@ -182,7 +182,7 @@ class HeldModel:
         self._made: Any = None
         self._own: Versions | None = None
         """The versions that the model has from the beginning; they stay."""
-        self._making, self._loading = asyncio.Lock(), asyncio.Lock()
+        self._changing = asyncio.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return shared, (self._key, HeldModel, self._factory, self._key)
@@ -210,7 +210,7 @@ class HeldModel:
         model = await self._model()
         wanted = {each.adapter for each in requests if each.adapter} & versions.keys()
         with ExitStack() as leases:
-            async with self._loading:
+            async with self._changing:
                 for version in sorted(wanted) if self._own is not None else ():
                     try:
                         held = model.lease(version)
@@ -221,7 +221,7 @@ class HeldModel:
             return await getattr(model, method)(requests, *others)
 
     async def _model(self) -> Any:
-        async with self._making:
+        async with self._changing:
             if self._made is None:
                 made = self._factory()
                 model: Any = await made if inspect.isawaitable(made) else made

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import pickle
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cloudpickle
 import pytest
 from loopback import GOOD, Loopback, Reply, failing, too_many
 from loopback_client import (
@@ -23,10 +26,11 @@ from loopback_client import (
 from PIL import Image
 from vllm_stand_in import StandIn
 
-from swarm_ui.budget import Price
+from swarm_ui.budget import Budget, Price
+from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
-from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes import OpenAIModel, RateLimits
 from swarm_ui.nodes.models.openai.failures import pause
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat, transcript
@@ -178,3 +182,66 @@ def test_a_server_says_when_to_ask_again(said: dict[str, str], least: float, mos
         said = {"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=60))}
     error: Any = SimpleNamespace(response=SimpleNamespace(headers=said))
     assert least <= pause(error, 1) <= most
+
+
+# -- other processes -------------------------------------------------------------------------
+
+
+async def test_the_key_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Loopback() as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdef")
+        client = model(server)
+        await client.generate([ask()])
+        team = CollabGraph.collaborative(agents=2, rounds=1, model=client)
+        message = cloudpickle.dumps([client, team])
+        assert b"0123456789" not in message
+        await client.close()
+        monkeypatch.setenv("OPENAI_API_KEY", "the-worker's-own")
+        copy = pickle.loads(message)[0]
+        await one(copy)
+        assert server.requests[-1].authorization == "Bearer the-worker's-own"
+
+
+@pytest.mark.parametrize(
+    "limited",
+    [
+        {"budget": Budget(max_calls=5)},
+        {"budget": Budget(max_tokens=5)},
+        {"budget": Budget(max_cost=1.0, prices={"tiny": Price(prompt=1, completion=1)})},
+        {"limits": RateLimits(requests=5)},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_limits_that_each_copy_would_count_for_itself_are_not_sent(limited: Any) -> None:
+    with pytest.raises(ConfigError, match="hold_model"):
+        cloudpickle.dumps(OpenAIModel("tiny", NOWHERE, **limited))
+
+
+# -- adapters that are loaded while the server runs ------------------------------------------
+
+
+def weights(folder: Path, content: bytes = b"weights") -> Path:
+    folder.mkdir(parents=True)
+    (folder / "adapter_model.safetensors").write_bytes(content)
+    return folder
+
+
+async def test_other_weights_have_another_name_on_the_server(tmp_path: Path) -> None:
+    """Servers keep cached prompts under the name; another run may have loaded other weights."""
+    with StandIn("tiny") as server:
+        for number, content in enumerate((b"some", b"others", b"some")):
+            client = model(f"{server.address}/v1", max_retries=0)
+            await client.load_version("a@1", weights(tmp_path / str(number), content))
+            await one(client, ask(adapter="a@1"))
+        first, other, again = server.asked
+        assert first == again != other and len(server.adapters) == 2
+
+
+async def test_a_server_that_cannot_load_adapters(tmp_path: Path) -> None:
+    with StandIn("tiny", can_load=False) as server:
+        client = model(f"{server.address}/v1", max_retries=0)
+        with pytest.raises(ModelError, match="VLLM_ALLOW_RUNTIME_LORA_UPDATING=True"):
+            await client.load_version("a@1", weights(tmp_path / "a"))
+        with pytest.raises(ModelError, match="the tokens of a chat"):
+            await client.tokens((ChatMessage("user", "hello"),))
+        await client.close()

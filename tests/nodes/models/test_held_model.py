@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("torch")
 
+import cloudpickle
 import msgspec
 from local_models import answers, asking, disturb, requests, untrained, with_adapters
+from tiny_causal import text_model
 
+from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatModel, Completion, Request, ScoringModel, VersionedModel
-from swarm_ui.nodes import LocalModel, PublishedModel, ScriptedModel
+from swarm_ui.nodes import ActorModel, LocalModel, OpenAIModel, PublishedModel, ScriptedModel
 from swarm_ui.nodes.models.acting.published import HeldModel, ModelCopy
 
 
@@ -114,3 +118,12 @@ def test_a_copy_answers_as_the_learner_with_the_version_that_is_asked() -> None:
     assert told(answers(first, asked_of("agent_1"))) == expected[old]
     with pytest.raises(ModelError, match="no adapter 'agent_9'"):
         answers(second, asked_of("agent_9"))
+
+
+def test_weights_are_not_sent() -> None:
+    text = text_model()
+    acting = ActorModel(OpenAIModel("tiny", "http://127.0.0.1:9/v1"), text, Path("served"))
+    for model in (untrained(), text, acting):
+        team = CollabGraph.collaborative(agents=2, rounds=1, model=model)
+        with pytest.raises(ConfigError, match=r"hold_model\(factory\)"):
+            cloudpickle.dumps(team)
