@@ -122,11 +122,12 @@ class ActorModel(PublishedModel):
         return self.learner.format_of(version)
 
     async def _tidy(self) -> None:
-        """Remove the versions that are neither current nor leased; published ones are leased."""
-        for version in [each for each in self._written if not self.learner.has_version(each)]:
-            self._written.discard(version)
-            await self._engine.unload_version(version)
-            shutil.rmtree(self._folder / version, ignore_errors=True)
+        """Remove the versions that are neither published nor current nor leased."""
+        for version in self._written - (self._versions or {}).keys():
+            if not self.learner.has_version(version):
+                self._written.discard(version)
+                await self._engine.unload_version(version)
+                shutil.rmtree(self._folder / version, ignore_errors=True)
 
 
 class Server:

@@ -127,7 +127,7 @@ class PublishedModel:
             elsewhere = ModelCopy(HeldModel(elsewhere), learner.name, True, {})
         self._place, self._scores = elsewhere.place, elsewhere.scores
         self._versions: Versions | None = None
-        """What was published, which is leased here; ``None``: nothing yet."""
+        """What was published; ``None``: nothing yet."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}('{self.name}')"
@@ -150,17 +150,15 @@ class PublishedModel:
     def publish(self) -> Mapping[str, str]:
         """Publish the current weights for the objects that are sent from now on, and give the
         version of each adapter. Raises ``ConfigError`` if one cannot be written."""
-        old = self._versions or {}
         current = {name: self.learner.lease(name) for name in self.learner.adapters}
-        self._versions = {v: old.get(v) or self._file(v) for v in current.values()}
-        for version in old:
+        for version in current.values():  # until its next training step, the learner has it
             self.release(version)
+        old = self._versions or {}
+        self._versions = {v: old.get(v) or self._file(v) for v in current.values()}
         return current
 
     async def close(self) -> None:
         """Forget the published weights. A model that an actor holds is not closed."""
-        for version in self._versions or ():
-            self.release(version)
         self._versions = None
 
     def _file(self, version: str) -> Any:
