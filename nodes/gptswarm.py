@@ -7,14 +7,11 @@
     edges = EdgeDistribution.from_probabilities(found.potential)
     team = found.with_edges(edges.sample(1, generator)[0].edges)
 
-Prompts, inputs and answers are those of GPTSwarm. These things differ:
-
-- Every call works on a private copy with its own memory, so one graph serves any number of runs at
-  the same time. ``GlobalMemory`` is neither read nor written. Objects that an operation holds, such
-  as its prompts, are shared. Outputs travel as JSON.
-- An error that GPTSwarm would print and ignore is an error of that node.
-- With ``model=``, one of our models answers, and its usage is counted per call.
-- GPTSwarm breaks the ties of a majority with the process's ``random``, not with the run's seed.
+Prompts, inputs and answers are those of GPTSwarm, but for this: every call works on a private copy
+with its own memory, so one graph serves any number of runs at the same time, and ``GlobalMemory``
+is neither read nor written; outputs travel as JSON; and an error that GPTSwarm would print and
+ignore is an error of that node. GPTSwarm breaks the ties of a majority with the process's
+``random``, not with the run's seed.
 """
 
 from __future__ import annotations
@@ -70,15 +67,15 @@ class GPTSwarmNode:
     model: ChatModel | None = None
     """Answers instead of the operation's own ``llm``; then usage is counted, budgets and rate
     limits apply, and no key of GPTSwarm is needed."""
-    timeout: float | None = None
-    """Seconds for one call."""
 
     def __post_init__(self) -> None:
         _check_is(self.operation, "Node")
         object.__setattr__(self, "id", self.id or type(self.operation).__name__)
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        task, call = _task(context), _Call(self, context)
+        screen, call = context.observation, _Call(self, context)
+        goal = f"{screen.goal}\n\n{render(screen)}" if screen.elements else screen.goal
+        task = {"task": goal, "files": [], "GT": ""}  # as in GPTSwarm's own examples
         twin = call.private(self.operation)
         if self.starts or (self.starts is None and not inbox):
             twin.inputs = [task]
@@ -91,7 +88,12 @@ class GPTSwarmNode:
         if call.failed is not None:  # GPTSwarm has printed and ignored it
             raise call.failed
         if self.records:  # the `input` of an output repeats the inputs, and no operation reads it
-            kept = [_without_inputs(each) for each in twin.outputs]
+            kept = [
+                {k: v for k, v in each.items() if k != "input" or isinstance(v, str)}
+                if isinstance(each, dict)
+                else each
+                for each in twin.outputs
+            ]
             return call.reply(json.dumps({_KEY: kept}, ensure_ascii=False))
         if not twin.outputs:
             return call.reply("", "the operation has no output: its inputs were empty")
@@ -106,8 +108,7 @@ class _Call:
     def __init__(self, node: GPTSwarmNode, context: NodeContext) -> None:
         self._model, self._seed = node.model, context.seed
         self._llm: Any = None
-        self.prompts: list[str] = []
-        self.completions: list[Completion] = []
+        self.prompts, self.completions = list[str](), list[Completion]()
         self.failed: Exception | None = None
 
     def private(self, operation: Any) -> Any:
@@ -244,11 +245,11 @@ def import_swarm(swarm: Any, *, model: ChatModel | None = None) -> ImportedSwarm
     Operations are named ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (number and kind of the
     agent, operation, and its number if there are several). ``"FinalDecision"`` is the output. An
     input node of an agent gets the task and no messages, so edges into a single-node agent such as
-    ``IO`` have no effect.
+    ``IO`` have no effect. An operation without inputs has an empty reply and does not stop the
+    swarm.
 
-    Two things differ. An operation without inputs has an empty reply and does not stop the swarm.
-    And GPTSwarm's probability of an edge depends on its position in the list of connections, since
-    an edge that would close a cycle is skipped; ``EdgeDistribution.from_probabilities(potential)``
+    GPTSwarm's probability of an edge depends on its position in the list of connections, since an
+    edge that would close a cycle is skipped; ``EdgeDistribution.from_probabilities(potential)``
     uses the number as the probability *given that the sender comes first*.
 
     Args:
@@ -329,13 +330,6 @@ def _check_is(value: Any, kind: str) -> None:
         raise ConfigError(f"expected a GPTSwarm {kind}, got a {type(value).__name__}")
 
 
-def _task(context: NodeContext) -> dict[str, Any]:
-    """The task as in GPTSwarm's own examples: the goal, and the screen if there is one."""
-    screen = context.observation
-    text = f"{screen.goal}\n\n{render(screen)}" if screen.elements else screen.goal
-    return {"task": text, "files": [], "GT": ""}
-
-
 def _chat(messages: Any) -> tuple[ChatMessage, ...]:
     """GPTSwarm's messages as this library's; a string is a message of the user."""
     if isinstance(messages, str):
@@ -347,12 +341,6 @@ def _chat(messages: Any) -> tuple[ChatMessage, ...]:
 def _text(messages: Any) -> str:
     """A prompt for the trace."""
     return "\n\n".join(f"{turn.role}: {turn.content}" for turn in _chat(messages))
-
-
-def _without_inputs(output: Any) -> Any:
-    if not isinstance(output, dict):
-        return output
-    return {k: v for k, v in output.items() if k != "input" or isinstance(v, str)}
 
 
 def _outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -75,7 +75,8 @@ class ScreenCodec:
 
     def __init__(self, tokenizer: ScreenTokenizer) -> None:
         self.tokenizer = tokenizer
-        self.pad_id, self.stops = tokenizer.pad_id, (tokenizer.eos_id,)
+        self.pad_id = tokenizer.pad_id
+        self.stops: Collection[int] = (tokenizer.eos_id,)
 
     def read(self, request: Request, prompt_format: str) -> Encoded:
         if request.decision is None:
@@ -100,7 +101,7 @@ class ScreenCodec:
             temperature=request.temperature or 0.0,
             seed=request.seed,
             max_tokens=min(request.reply_tokens, _REPLY_TOKENS),
-            grammar=WordGrammar(trie, self.tokenizer.free_words(prompt), self.stops),
+            grammar=WordGrammar(trie, self.tokenizer.free_words(prompt), [self.tokenizer.eos_id]),
             sparse=False,
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -53,14 +53,7 @@ _UNREAD = frozenset({
 })  # fmt: skip
 
 
-class PlainAdapter(NamedTuple):
-    """A plain LoRA adapter, as read from a folder."""
-
-    config: LoraConfig
-    weights: dict[str, LoraWeights]
-
-
-def read_adapter(folder: Path) -> PlainAdapter:
+def read_adapter(folder: Path) -> tuple[LoraConfig, dict[str, LoraWeights]]:
     """Read the adapter in a folder, without peft, which would search the network for missing files.
 
     Raises:
@@ -93,21 +86,14 @@ def read_adapter(folder: Path) -> PlainAdapter:
     scale = config.lora_alpha / (rank**0.5 if config.use_rslora else rank)
     weights: dict[str, LoraWeights] = {}
     for layer, parts in _weights(folder / _WEIGHTS).items():
-        down, up = parts.get("A"), parts.get("B")
-        if down is None or up is None or not rank == down.shape[0] == up.shape[1]:
+        if {*parts} != {"A", "B"} or not rank == parts["A"].shape[0] == parts["B"].shape[1]:
             raise ConfigError(
                 f"the adapter in '{folder}' does not fit its configuration: expected two matrices "
                 f"of rank {rank} for {layer}"
             )
-        weights[layer] = LoraWeights(down, up, scale)
-    plain = LoraConfig(
-        r=rank,
-        lora_alpha=config.lora_alpha,  # type: ignore[arg-type]
-        lora_dropout=config.lora_dropout,
-        use_rslora=config.use_rslora,
-        target_modules=[*weights],
-    )
-    return PlainAdapter(plain, weights)
+        weights[layer] = LoraWeights(parts["A"], parts["B"], scale)
+    plain: dict[str, Any] = msgspec.structs.asdict(config) | {"init_lora_weights": True}
+    return LoraConfig(**plain, target_modules=[*weights]), weights
 
 
 def read_versions(folder: Path) -> dict[str, int]:

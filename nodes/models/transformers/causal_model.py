@@ -6,7 +6,8 @@ versions are in :mod:`swarm_ui.nodes.models.transformers.in_process_model`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -172,9 +173,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
             )
         if not options:
             network = network.to(device)
-            slow = network.device.type == "cpu" and not _computes_bfloat16()
-            if dtype == "auto" and network.dtype == torch.bfloat16 and slow:
-                network = network.float()
+            able = torch.cpu.get_capabilities()  # instructions for bfloat16, of x86 or of ARM
+            fast = any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+            slow = network.device.type == "cpu" and network.dtype == torch.bfloat16 and not fast
+            network = network.float() if slow and dtype == "auto" else network
         return cls(network, reader, name=name or Path(folder_or_name).name, **settings)
 
     @classmethod
@@ -219,7 +221,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"{', '.join(map(repr, options)) or 'none'} with the tokens {list(wanted)}"
             )
         with self._read(requests) as (exact, prompts):
-            rows = [Row(prompt.ids, 0.0, 0, 1) for prompt in prompts]
+            rows = [Row(prompt.ids) for prompt in prompts]
             return await self._ask(exact, rows, wanted)
 
 
@@ -247,6 +249,7 @@ class ChatCodec:
                 f"the tokenizer has {len(self.tokenizer)} tokens, the network knows {self._words}; "
                 "the two do not belong together"
             )
+        self.stops: Collection[int]
         self.end, self.stops = _ends(getattr(network, "generation_config", None), self.tokenizer)
         pad = self.tokenizer.pad_token_id
         self.pad_id: int = self.end if pad is None else pad
@@ -322,23 +325,10 @@ def _ends(generation: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
             "neither the tokenizer nor the network's generation_config names an end token "
             "(eos_token); set one, or no reply would ever end"
         )
-    end = _end_of_turn(tokenizer, stops)
-    return stops[0] if end is None else end, frozenset(stops)
-
-
-def _end_of_turn(tokenizer: Any, stops: Sequence[int]) -> int | None:
-    """The end token that the chat template puts behind a reply, which may be another one than that
-    of a text (Gemma, Phi-3); ``None``: there is none."""
     turns = [{"role": role, "content": content} for role, content in _TURNS]
-    try:
-        text = tokenizer.apply_chat_template(turns, tokenize=False)
-    except Exception:  # a template is a program that may raise anything
-        return None
-    ids = tokenizer(text.rpartition(_TURNS[-1][1])[2], add_special_tokens=False)["input_ids"]
-    return next((id_ for id_ in ids if id_ in stops), None)
-
-
-def _computes_bfloat16() -> bool:
-    """Whether the processor has instructions for bfloat16, of x86 or of ARM."""
-    able = torch.cpu.get_capabilities()
-    return any(able.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    behind: list[int] = []
+    with contextlib.suppress(Exception):  # a template is a program that may raise anything
+        text = tokenizer.apply_chat_template(turns, tokenize=False).rpartition(_TURNS[-1][1])[2]
+        behind = tokenizer(text, add_special_tokens=False)["input_ids"]
+    # The template may end a turn with another token than that of a text (Gemma, Phi-3).
+    return next((id_ for id_ in behind if id_ in stops), stops[0]), frozenset(stops)

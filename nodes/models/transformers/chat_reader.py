@@ -6,6 +6,7 @@ No weights are needed: if a server answers for a model, other processes get its
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Sequence
@@ -75,11 +76,10 @@ class ChatReader:
             raise ConfigError(f"prompt_tokens must be >= 1, got {self.prompt_tokens}")
         if self.tokenizer.chat_template is None:
             self.tokenizer.chat_template = _PLAIN
-        alone = [("user", self.content)]
-        system = _accepts(self.tokenizer, [("system", self.content), *alone])
-        takes = system or not _accepts(self.tokenizer, alone)
-        object.__setattr__(self, "_takes_system", takes)
-        object.__setattr__(self, "marks", _control_marks(self.tokenizer, self.content))
+        shown = _accepted(self.tokenizer, self.content)
+        takes_system = ("system", "user") in shown or ("user",) not in shown
+        object.__setattr__(self, "_takes_system", takes_system)
+        object.__setattr__(self, "marks", _control_marks(self.tokenizer, "\n".join(shown.values())))
 
     def read(self, request: Request, prompt_format: str) -> ChatPrompt:
         """The prompt of a request. The prompt of a decision is shortened if it is too long. Raises
@@ -159,26 +159,23 @@ def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
     return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
 
 
-def _accepts(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> bool:
-    """Whether a tokenizer has a chat template that accepts these turns."""
-    try:
-        _templated(tokenizer, turns)
-    except Exception:  # a template is a program that may raise anything
-        return False
-    return True
+def _accepted(tokenizer: Any, content: Any) -> dict[tuple[str, ...], str]:
+    """The text of chats with this content in every turn, by their roles, if the chat template
+    accepts them."""
+    shown = {}
+    for roles in (("user",), ("user", "assistant", "user")):
+        for chat in (roles, ("system", *roles)):
+            # A template is a program that may raise anything.
+            with contextlib.suppress(Exception):
+                shown[chat] = _templated(tokenizer, [(role, content) for role in chat])
+    return shown
 
 
-def _control_marks(tokenizer: Any, content: Any) -> re.Pattern[str]:
-    """Finds the control tokens of a tokenizer, and the text that its chat template puts around
-    turns with this content."""
+def _control_marks(tokenizer: Any, shown: str) -> re.Pattern[str]:
+    """Finds the control tokens of a tokenizer, and what its chat template shows around turns."""
     added = tokenizer.added_tokens_decoder.values()
     marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
-    for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
-        try:
-            shown = _templated(tokenizer, [(role, content) for role in roles])
-        except Exception:  # it accepts no such chat, so it has no such marks
-            continue
-        marks.update(_LIKE_A_MARK.findall(shown))
+    marks.update(_LIKE_A_MARK.findall(shown))
     listed = sorted((mark for mark in marks if mark.strip()), key=len, reverse=True)
     parts = [_HEADING] * (tokenizer.chat_template == _PLAIN) + [*map(re.escape, listed)]
     return re.compile("|".join(parts) or r"(?!)", re.IGNORECASE | re.MULTILINE)

@@ -27,8 +27,7 @@ from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError, brief
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.transformers.decoder import Decoder
-from swarm_ui.nodes.models.transformers.decoding import Continuation, OneReply, Row
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Decoder, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures, token_logprobs
 from swarm_ui.nodes.models.transformers.lora import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.routing import FrozenAdapter
@@ -50,40 +49,31 @@ class Codec(Protocol[P]):
 
     pad_id: int
     """The token that fills a batch."""
+    stops: Collection[int]
+    """Tokens that end a reply."""
     context: int | None
     """Maximum number of tokens of prompt and reply together; ``None``: no limit, or unknown."""
     pictures: Pictures | None
     """Makes the inputs of a network with pictures; ``None``: it reads token ids."""
 
-    @property
-    def stops(self) -> Collection[int]:
-        """Tokens that end a reply."""
-        ...
-
     def read(self, request: Request, prompt_format: str) -> P:
         """The prompt of a request. Raises ``ModelError`` if the model cannot answer it."""
-        ...
 
     def row(self, request: Request, prompt: P) -> Row:
         """The prompt as a row of the decoder, with its sampling settings and grammar. Raises
         ``ModelError`` if no reply is possible."""
-        ...
 
     def completion(self, prompt: P, new: Continuation) -> Completion:
         """The answer that new tokens encode, without the names of model and adapter."""
-        ...
 
     def spoken(self, prompt: P, reply: str) -> list[int] | None:
         """Tokens of a reply as it is, with the end token; ``None``: the model cannot write it."""
-        ...
 
     def proposal(self, prompt: P, action: str) -> list[int] | None:
         """Tokens of the reply that proposes this JSON action; ``None`` if the JSON is no action."""
-        ...
 
     def save(self, folder: Path) -> None:
         """Write what the codec needs into the folder of a model."""
-        ...
 
 
 class Job(NamedTuple):
@@ -239,11 +229,7 @@ class InProcessModel(Generic[P]):
         with self._read(requests) as (exact, prompts):
             said = [self.codec.proposal(*each) for each in zip(prompts, replies, strict=True)]
             here = [k for k, ids in enumerate(said) if ids is not None]
-            rows = [
-                Row(prompts[k].ids, 0.0, 0, len(ids), OneReply(ids))
-                for k, ids in enumerate(said)
-                if ids is not None
-            ]
+            rows = [Row(prompts[k].ids, said=ids) for k, ids in enumerate(said) if ids is not None]
             read = iter(await self._ask([exact[k] for k in here], rows))
         return [-math.inf if ids is None else next(read).logprob for ids in said]
 

@@ -25,7 +25,6 @@ from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, read_metadat
 from swarm_ui.errors import ConfigError
 from swarm_ui.nodes.models.transformers.adapter_files import (
     VERSIONS_FILE,
-    PlainAdapter,
     read_adapter,
     read_versions,
     write_adapter,
@@ -211,9 +210,9 @@ class LoraNetwork:
         write_adapter(folder, adapter.weights, self.network)
         write_metadata(folder, adapter.metadata.saved_with(self.name, self.base_fingerprint()))
 
-    def _read(self, folder: Path, name: str) -> tuple[PlainAdapter, AdapterMetadata]:
+    def _read(self, folder: Path, name: str) -> tuple[LoraConfig, AdapterWeights, AdapterMetadata]:
         """An adapter in a folder, after checking that it fits this model."""
-        adapter, metadata = read_adapter(folder), read_metadata(folder)
+        (config, weights), metadata = read_adapter(folder), read_metadata(folder)
         if name not in self._live:
             self._check_new(name)
         if metadata.base_fingerprint:
@@ -222,7 +221,7 @@ class LoraNetwork:
         head = self.network.get_output_embeddings()  # type: ignore[no-untyped-call]
         wrong = [
             layer
-            for layer, (down, up, _) in adapter.weights.items()
+            for layer, (down, up, _) in weights.items()
             if not layer.startswith(self._part)
             or layers.get(layer) is head
             or _sizes(layers.get(layer)) != (down.shape[1], up.shape[0])
@@ -233,15 +232,20 @@ class LoraNetwork:
                 f"linear layers before the output layer; not there, or of another kind or size: "
                 f"{', '.join(wrong[:3])}"
             )
-        return adapter, metadata
+        return config, weights, metadata
 
     def _replace(
-        self, adapter: PlainAdapter, metadata: AdapterMetadata, name: str, number: int | None
+        self,
+        config: LoraConfig,
+        weights: AdapterWeights,
+        metadata: AdapterMetadata,
+        name: str,
+        number: int | None,
     ) -> str:
         with self._changing(), torch.random.fork_rng(devices=[]), torch.no_grad():
             self._delete(name)
-            self._add(name, adapter.config, metadata)
-            for layer, (down, up, _) in adapter.weights.items():
+            self._add(name, config, metadata)
+            for layer, (down, up, _) in weights.items():
                 self._live[name].weights[layer].down.copy_(down)
                 self._live[name].weights[layer].up.copy_(up)
             return self._publish(name, number)

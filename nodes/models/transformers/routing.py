@@ -118,6 +118,7 @@ class LoraRouting:
 
     def select_rows(self, rows: Sequence[int]) -> None:
         """Set the rows of the batch that the next forwards contain."""
+        self.rows = rows
         self.selected = [self._adapter_of_row[k] for k in rows]
         self.parts: list[tuple[int, int, int]] = []
         """Adjacent rows that share an adapter: the first row, the end, the adapter's number (-1:
