@@ -27,7 +27,7 @@ from swarm_ui.nodes.models.tiny_agent.shipped_agents import (
     GENERAL_AGENT,
     SHIPPED_AGENTS,
 )
-from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer, Trie
+from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
 from swarm_ui.nodes.models.transformers.decoding import Allowed, Continuation, Row
 from swarm_ui.nodes.models.transformers.forwards import Pictures
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, loading
@@ -40,30 +40,30 @@ _PREFIX_BYTES = 2**26
 
 
 class WordGrammar:
-    """The replies that are possible on one screen, and a position in them; see
+    """The replies that are possible on one screen; see
     :class:`~swarm_ui.nodes.models.transformers.decoding.Grammar`."""
 
-    def __init__(self, trie: Trie | None, free: Sequence[int], stops: Sequence[int]) -> None:
-        """``free``: the tokens that free text may use, where the trie allows free text."""
-        self._position, self._free, self._stops = trie, free, stops
-        self._words = 0
-        """Words of free text so far."""
-
-    def begin(self) -> WordGrammar:
-        return WordGrammar(self._position, self._free, self._stops)
+    def __init__(
+        self, replies: Sequence[tuple[list[int], bool]], free: Sequence[int], end: int
+    ) -> None:
+        """``replies``: the tokens of each, and whether free text, of the tokens ``free``, follows;
+        ``end``: the token after a reply."""
+        self._replies, self._free, self._end, self._length = replies, free, end, 0
 
     def allowed(self) -> Allowed:
-        if self._position is not None:
-            return list(self._position)
-        if self._words == 0:
-            return self._free or self._stops
-        return [*self._free, *self._stops] if self._words < _FREE_WORDS else self._stops
+        at = self._length
+        if going_on := dict.fromkeys(ids[at] for ids, _ in self._replies if at < len(ids)):
+            return [*going_on]
+        ((ids, has_text), *_) = self._replies
+        words = at - len(ids)
+        if not has_text or words == _FREE_WORDS:
+            return [self._end]
+        return [*self._free, self._end] if words or not self._free else self._free
 
     def take(self, token: int) -> None:
-        if self._position is None:
-            self._words += 1
-        else:
-            self._position = self._position[token]
+        at = self._length
+        self._replies = [r for r in self._replies if at >= len(r[0]) or r[0][at] == token]
+        self._length += 1
 
 
 class ScreenCodec:
@@ -88,8 +88,8 @@ class ScreenCodec:
         return self.tokenizer.encode(request.decision)
 
     def row(self, request: Request, prompt: Encoded) -> Row:
-        trie = self.tokenizer.grammar(prompt)
-        if not trie:
+        replies, free = [*self.tokenizer.possible(prompt)], self.tokenizer.free_words(prompt)
+        if not replies:
             screen = prompt.decision.observation
             raise ModelError(
                 f"no reply is possible: the screen shows {len(screen.elements)} elements and "
@@ -101,7 +101,7 @@ class ScreenCodec:
             temperature=request.temperature or 0.0,
             seed=request.seed,
             max_tokens=min(request.reply_tokens, _REPLY_TOKENS),
-            grammar=WordGrammar(trie, self.tokenizer.free_words(prompt), [self.tokenizer.eos_id]),
+            grammar=WordGrammar(replies, free, self.tokenizer.eos_id),
             sparse=False,
         )
 

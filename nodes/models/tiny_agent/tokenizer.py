@@ -70,9 +70,6 @@ _STATEFUL = frozenset({"checkbox", "radio", "option", "switch", "field", "area"}
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ORDERS = 256
 
-Trie = dict[int, "Trie | None"]
-"""Allowed next tokens, each with what may follow it; ``None``: free text follows."""
-
 
 @lru_cache(maxsize=_ORDERS)
 def _order(number: int) -> tuple[int, ...]:
@@ -253,19 +250,7 @@ class ScreenTokenizer:
             text=said if kind == "answer" else None,
         )
 
-    def grammar(self, prompt: Encoded) -> Trie:
-        """The actions possible on this screen, as a prefix tree over token ids."""
-        root: Trie = {}
-        for (*ids, last), free in self._possible(prompt):
-            here = root
-            for id_ in ids:
-                there = here.setdefault(id_, {})
-                assert there is not None  # free text follows the last piece only
-                here = there
-            here[last] = None if free else {self.eos_id: {}}
-        return root
-
-    def _possible(self, prompt: Encoded) -> Iterator[tuple[list[int], bool]]:
+    def possible(self, prompt: Encoded) -> Iterator[tuple[list[int], bool]]:
         """The token ids of each action possible on this screen, and whether free text follows."""
         screen = prompt.decision.observation
         ops = {kind: self._ids[token] for kind, token in _OPS.items()}

@@ -1,10 +1,9 @@
 """Reads and writes adapters in peft's format. Plain LoRA only, with one rank and one scale.
 
 A folder may come from an untrusted source, so only the numbers that plain LoRA needs are read from
-it, and the names of the weights tell which layers are meant. Other settings are never passed to
-peft. They could make it change the shared base model (initialisations such as PiSSA, OLoRA and
-CorDA, or base weights in the file), search for a model on the network, or match expensive regular
-expressions.
+it, and the names of the weights tell which layers are meant. Other settings could make peft change
+the shared base model (PiSSA, OLoRA, CorDA, base weights in the file), search for a model on the
+network, or match expensive regular expressions.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ _UNREAD = frozenset({
 
 def read_adapter(folder: Path) -> tuple[LoraConfig, dict[str, LoraWeights]]:
     """Read the adapter in a folder, without peft, which would search the network for missing files.
-
-    Raises:
-        ConfigError: the folder holds no adapter, a damaged one, or not plain LoRA.
-    """
+    Raises ``ConfigError`` if there is none, it is damaged, or it is not plain LoRA."""
     if missing := [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]:
         raise ConfigError(
             f"no adapter in '{folder}', as peft writes them; missing: {', '.join(missing)}"
@@ -97,11 +93,8 @@ def read_adapter(folder: Path) -> tuple[LoraConfig, dict[str, LoraWeights]]:
 
 
 def read_versions(folder: Path) -> dict[str, int]:
-    """The adapters in a folder of several, with their versions.
-
-    Raises:
-        ConfigError: there are none, or the file that lists them is damaged.
-    """
+    """The adapters in a folder of several, with their versions. Raises ``ConfigError`` if there are
+    none, or the file that lists them is damaged."""
     if not (folder / VERSIONS_FILE).is_file():
         raise ConfigError(f"no adapters in '{folder}': expected {VERSIONS_FILE} there")
     kind = dict[str, Annotated[int, Meta(ge=0)]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -79,7 +79,8 @@ class KVCache(DynamicCache):
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__(config=config)
-        self.layers = [KVLayer() if type(layer) is DynamicLayer else layer for layer in self.layers]
+        own: Callable[[], DynamicLayer] = KVLayer
+        self.layers = [own() if type(layer) is DynamicLayer else layer for layer in self.layers]
         self.last_ids: Tensor | None = None
         """The last token of each row, ``[rows, 1]``, for networks that need it to go on."""
 

@@ -44,13 +44,9 @@ class CausalModel(InProcessModel[ChatPrompt]):
     It also gives probabilities of short replies (:class:`swarm_ui.model.ChoosingModel`).
 
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
-    ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
-    has one, and ``Assistant:`` at the end.
-
-    If a chat template refuses system turns, their content begins the user's turn.
-
-    Control tokens in the content of a turn are changed into plain text (``</s>`` becomes
-    ``‹/s>``), and a line like the heading of a turn gets a backslash.
+    ``Assistant: …`` with empty lines between. If a chat template refuses system turns, their
+    content begins the user's turn. Control tokens in the content of a turn are changed into plain
+    text (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
 
     codec: ChatCodec
@@ -140,8 +136,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
         Args:
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
                 downloaded unless transformers is in offline mode.
-            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
-                ``"auto"``: accelerate distributes the layers over all devices.
+            device: such as ``"cpu"`` or ``"cuda:1"``; ``"auto"``: accelerate distributes the
+                layers over all devices.
             dtype: the type of the weights; ``"auto"``: as saved, but float32 instead of bfloat16
                 on a processor without instructions for it, which is many times as slow in it.
             name: the model's name in traces; the folder's by default.

@@ -41,11 +41,7 @@ the logits."""
 
 
 class Grammar(Protocol):
-    """Restricts replies, and a position in one. Many rows may begin with one at the same time."""
-
-    def begin(self) -> Grammar:
-        """The position before the first token of a reply."""
-        ...
+    """Restricts one reply: what may come next, after the tokens so far."""
 
     def allowed(self) -> Allowed:
         """The tokens that may come next, at least one."""
@@ -98,7 +94,6 @@ class Continuation:
         temperature 1, nats."""
         self.end: int | None = None
         """The end token; ``None``: the reply was cut off."""
-        self._position = None if row.grammar is None else row.grammar.begin()
         self._final = False  # whether nothing is to be chosen any more
         self.feed = [row.prompt[-1]]  # the network reads it with the prompt
         for token in row.said:
@@ -140,12 +135,12 @@ class Continuation:
         else:
             self.ids.append(token)
         self._final = self.end is not None or len(self.ids) >= self.row.max_tokens
-        if self._position is not None and not self._final:
-            self._position.take(token)
+        if self.row.grammar is not None and not self._final:
+            self.row.grammar.take(token)
 
     def _look_ahead(self) -> None:
-        while self._position is not None and not self._final:
-            self.allowed = self._position.allowed()
+        while self.row.grammar is not None and not self._final:
+            self.allowed = self.row.grammar.allowed()
             if isinstance(self.allowed, Tensor) or len(self.allowed) != 1:
                 return
             if self.random is not None and not self.row.sparse:
@@ -349,7 +344,7 @@ def choose(
         for k in ((first - second) * heat[:, 0] < CLOSE).nonzero()[:, 0].tolist():
             own = alone(rows[k]) / heat[k] - noise[k]
             best[k] = own.masked_fill(barred[k], -torch.inf).argmax()
-    return best.tolist()  # type: ignore[no-any-return]
+    return best.tolist()
 
 
 def _gumbel_(uniform: Tensor) -> Tensor:

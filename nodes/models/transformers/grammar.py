@@ -59,14 +59,17 @@ class ReplyGrammars:
         if the pattern cannot be used."""
         if pattern is not None:
             own = f"{self._before}(?:{pattern})" if self._before else pattern
-            return self._compiled(own, False)
+            return self._begun(own, False)
         try:
-            return None if schema is None else self._compiled(schema, True)
+            return None if schema is None else self._begun(schema, True)
         except ModelError as error:
             warnings.warn(f"{error}. The reply is not restricted", stacklevel=2)
             return None
 
-    def _compile(self, text: str, is_schema: bool) -> ReplyGrammar:
+    def _begun(self, text: str, is_schema: bool) -> ReplyGrammar:
+        return ReplyGrammar(self._compiled(text, is_schema).deep_copy(), self._words, self._device)
+
+    def _compile(self, text: str, is_schema: bool) -> Any:
         from llguidance import LLMatcher
 
         make = LLMatcher.grammar_from_json_schema if is_schema else LLMatcher.grammar_from_regex
@@ -78,20 +81,17 @@ class ReplyGrammars:
         if wrong:
             what = "JSON schema" if is_schema else "pattern"
             raise ModelError(f"replies cannot be restricted to the {what} {text[:200]!r}: {wrong}")
-        return ReplyGrammar(matcher, self._words, self._device)
+        return matcher
 
 
 class ReplyGrammar:
-    """A set of replies, which many rows may use at the same time, and a position in one reply; see
+    """The replies that match a pattern or a schema; see
     :class:`~swarm_ui.nodes.models.transformers.decoding.Grammar`."""
 
     def __init__(self, matcher: Any, words: int, device: torch.device) -> None:
         self._matcher, self._words, self._device = matcher, words, device
         self._must: Sequence[int] = ()
         """Tokens that come next without an alternative."""
-
-    def begin(self) -> ReplyGrammar:
-        return ReplyGrammar(self._matcher.deep_copy(), self._words, self._device)
 
     def allowed(self) -> Allowed:
         self._must = self._must or self._matcher.compute_ff_tokens()

@@ -4,9 +4,7 @@ Requests of all agents and all runs that wait at the same moment are answered by
 forward, in which each row uses its own adapter. Training updates the same object.
 
 A model has a network with adapters, a batcher, a decoder, and a codec, which turns requests into
-tokens and tokens into replies: that of the tiny agents
-(:mod:`swarm_ui.nodes.models.tiny_agent.local_model`), or of chats
-(:mod:`swarm_ui.nodes.models.transformers.causal_model`), with pictures or without.
+tokens and tokens into replies: that of the tiny agents, or of chats with or without pictures.
 """
 
 from __future__ import annotations
@@ -290,16 +288,10 @@ class InProcessModel(Generic[P]):
     def encode(
         self, decision: Decision, reply: str, *, adapter: str | None = None
     ) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt as the model reads it, and of a reply with its end token.
-
-        Args:
-            decision: the context.
-            reply: the reply, exactly as the model would write it.
-            adapter: the adapter that would answer, which may have a prompt format of its own.
-
-        Raises:
-            ModelError: the model cannot write this reply, or the prompt is too long.
-        """
+        """Token ids of the prompt as the model reads it, and of a reply, exactly as it would write
+        it, with its end token. ``adapter``: the one that would answer, which may have a prompt
+        format of its own. Raises ``ModelError`` if the model cannot write this reply, or the prompt
+        is too long."""
         # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
         prompt = self.prompt(Request(decision=decision, adapter=adapter, max_tokens=1))
         ids = self.codec.spoken(prompt, reply)
@@ -315,13 +307,11 @@ class InProcessModel(Generic[P]):
     def forward_logprobs(
         self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) of each token of replies under the adapter of ``activate``, and
-        their number of tokens.
+        """Log-probability (nats) of each token of replies under the adapter of ``activate``.
 
         Args:
-            ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
-            attention_mask: same shape. It is not used: a causal model needs no mask for padding on
-                the right.
+            ids: ``[batch, tokens]``: prompt, reply, padding on the right.
+            attention_mask: not used: a causal model needs no mask for padding on the right.
             reply_mask: same shape, 1 on the reply's tokens.
 
         Returns:

@@ -8,7 +8,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -41,16 +40,14 @@ PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
-@dataclass(slots=True)
 class _Live:
     """An adapter."""
 
-    weights: AdapterWeights
-    metadata: AdapterMetadata
-    parameters: list[nn.Parameter]
-    """The weights as a list: their state is asked for with every request."""
-    seen: object = None
-    """The :func:`_state` of the weights when they were last compared with a version."""
+    def __init__(self, weights: AdapterWeights, metadata: AdapterMetadata) -> None:
+        self.weights, self.metadata = weights, metadata
+        self.parameters: list[Any] = [part for each in weights.values() for part in each[:2]]
+        self.seen: object = None
+        """The :func:`_state` of the weights when they were last compared with a version."""
 
 
 class LoraNetwork:
@@ -102,10 +99,8 @@ class LoraNetwork:
 
     @property
     def module(self) -> nn.Module:
-        """The network with its adapters: peft's model, or the plain one while there are none.
-
-        It is in evaluation mode outside :meth:`activate`. Waits for the batch under way.
-        """
+        """The network with its adapters: peft's model, or the plain one while there are none; in
+        evaluation mode outside :meth:`activate`. Waits for the batch under way."""
         with self.exclusive():
             return self._network
 
@@ -159,11 +154,8 @@ class LoraNetwork:
 
     def load_adapters(self, folder: Path | str) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
-
-        Raises:
-            ConfigError: the folder holds no saved adapters, or one does not fit; or other weights
-                are leased under a saved version.
-        """
+        Raises ``ConfigError`` if the folder holds no saved adapters, one does not fit, or other
+        weights are leased under a saved version."""
         folder = Path(folder)
         numbers = read_versions(folder)
         if used := [v for v in (f"{n}@{k}" for n, k in numbers.items()) if self.book.leased(v)]:
@@ -176,15 +168,9 @@ class LoraNetwork:
             self._replace(*read[name], name, number)
 
     def load_adapter(self, folder: Path | str, name: str) -> str:
-        """Load one adapter in peft's own format, also while requests are in flight.
-
-        Returns:
-            Its version; the next one if the name has other weights. An older version that is
-            leased is kept.
-
-        Raises:
-            ConfigError: the folder holds no plain LoRA adapter that fits this model.
-        """
+        """Load one adapter in peft's own format, also while requests are in flight. Returns its
+        version: the next one if the name has other weights, of which a leased version is kept.
+        Raises ``ConfigError`` if the folder holds no plain LoRA adapter that fits this model."""
         return self._replace(*self._read(Path(folder), name), name, None)
 
     def load_version(self, version: str, folder: Path) -> None:
@@ -273,8 +259,7 @@ class LoraNetwork:
             for key, layer in self.network.named_modules()
             if isinstance(layer, LoraLayer) and name in layer.lora_A
         }
-        parameters = [part for each in weights.values() for part in each[:2]]
-        self._live[name] = _Live(weights, metadata, parameters)  # type: ignore[arg-type]
+        self._live[name] = _Live(weights, metadata)
         self._settle()
 
     def _delete(self, name: str) -> None:
@@ -404,11 +389,9 @@ class LoraNetwork:
         """Whether a weight of the base model changed since the last call. What was computed with
         it is forgotten."""
         before, self._base = self._base, _state(self._base_parameters)
-        if self._base == before:
-            return False
-        for version in self.book:
+        for version in self.book if self._base != before else ():
             self.book[version].merged = None
-        return True
+        return self._base != before
 
 
 def _sizes(layer: nn.Module | None) -> tuple[int, int] | None:

@@ -2,12 +2,10 @@
 
 peft's own mixed forward (``adapter_names``) sets a hook on every module before each new token, and
 makes one sub-batch per adapter in every layer. Here the forwards of the layers are replaced once
-per batch, and the rows are sorted by adapter:
-
-- a prompt (many tokens per row) is computed in slices, one per adapter, which are views;
-- a new token (one per row) is computed in one product with the concatenated matrices of all
-  adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
-  fewer calls.
+per batch, and the rows are sorted by adapter. A prompt (many tokens per row) is computed in slices,
+one per adapter, which are views. A new token is computed in one product with the concatenated
+matrices of all adapters, and each row keeps only the columns of its own: more arithmetic, and far
+fewer calls.
 
 For a tiny model, each adapter is merged into a copy of the layers' weights instead, so that an
 adapter costs nothing per token. Plain LoRA on linear layers only; the reader of adapters refuses

@@ -1,11 +1,10 @@
 """Vision-language models of transformers, in this process.
 
-They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
-versions, scores and training are those of other language models, because a picture is a sequence of
-tokens: the vision part of a network turns it into vectors, which take the place of word embeddings,
-and each of these vectors has a token id of its own, after those of the vocabulary. The id is made
-of a hash of the picture and the place of the vector. So a prompt with pictures can be batched,
-scored, trained on and compared with others (prompts share a prefix if their pictures are the same).
+They read chats with pictures, and decisions with the screenshot of the screen. A picture is a
+sequence of tokens like others: the vision part of a network turns it into vectors, which take the
+place of word embeddings, and each vector has a token id of its own, after those of the vocabulary,
+made of a hash of the picture and the place of the vector. So batches, adapters, common prefixes,
+scores and training are those of other language models.
 
 Adapters change the language layers only. So the vectors of a picture are the same for all adapters
 and versions, and are computed once.
@@ -233,10 +232,7 @@ class VisionModel(CausalModel):
         return codec, targets, inside
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
-        """Weights, configuration and processor (adapters: ``save_adapters``).
-
-        ``weights``: saved instead of the base weights.
-        """
+        """Weights, or those given instead, configuration and processor."""
         super().save(folder, weights)
         self.processor.save_pretrained(str(folder))
 

@@ -18,7 +18,6 @@ from tiny_vision import picture
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
-from swarm_ui.nodes.models.transformers import vision_model
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.examples import Trainable
 
@@ -119,7 +118,7 @@ def encoded(model: VisionModel, decision: Decision, reply: str) -> tuple[list[in
     return prompt, said
 
 
-def test_vectors_of_a_picture_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_a_picture_are_computed_once() -> None:
     model = with_adapters(opened("llava"))
     calls = list[int]()
     tower: Any = model.network.model.vision_tower
@@ -127,13 +126,6 @@ def test_vectors_of_a_picture_are_computed_once(monkeypatch: pytest.MonkeyPatch)
     asked = [Request(decision=shown(), max_tokens=2, adapter=f"agent_{k}") for k in range(2)]
     answers(model, [*asked, *asked])
     assert len(calls) == 1
-    monkeypatch.setattr(vision_model, "_PICTURES", 1)
-    old, _ = model.encode(shown(1), '{"action_type":"wait"}')
-    model.encode(shown(2), '{"action_type":"wait"}')
-    with pytest.raises(ModelError, match="a picture that is no longer in memory"):
-        model.forward_logprobs(
-            torch.tensor([old]), torch.ones(1, len(old)), torch.ones(1, len(old))
-        )
 
 
 @pytest.mark.parametrize("kind", [pytest.param("llava", marks=pytest.mark.slow), "idefics3"])
