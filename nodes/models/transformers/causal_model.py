@@ -87,17 +87,15 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 fit together, there is no end token, the format does not exist, or ``prompt_tokens``
                 is not positive.
         """
-        if "past_key_values" not in accepts(network):
+        kind = type(network).__name__
+        # Experts read the tokens of any rows, so their adapters could not be those of a row.
+        experts = any(part.rpartition(".")[2] == "experts" for part, _ in network.named_modules())
+        if experts or "past_key_values" not in accepts(network):
             raise ConfigError(
-                f"{type(network).__name__} has no key-value cache; a model here must be a causal "
-                "transformer (AutoModelForCausalLM)"
+                f"{kind} has {'experts' if experts else 'no key-value cache'}; expected a causal "
+                "transformer without experts. Serve this one, and use OpenAIModel"
             )
-        if any(part.rpartition(".")[2] == "experts" for part, _ in network.named_modules()):
-            raise ConfigError(
-                f"{type(network).__name__} has experts, which read the tokens of any rows, so that "
-                "their adapters could not be those of a row; serve it, and use OpenAIModel"
-            )
-        name = name or Path(network.name_or_path or "").name or type(network).__name__
+        name = name or Path(network.name_or_path or "").name or kind
         limits = {
             "context": getattr(network.config.get_text_config(), "max_position_embeddings", None),
             "prompt_tokens": prompt_tokens,

@@ -228,11 +228,8 @@ class Decoder:
         done: dict[int, tuple[Tensor, Prefix]] = {}
         for group in _groups({k: len(prompts[k]) - lengths[k] for k in known}, self._cost):
             routing.select_rows(group)
-            cache, mask, new = (
-                KVCache(network.config),
-                None,
-                [prompts[k][lengths[k] :] for k in group],
-            )
+            new = [prompts[k][lengths[k] :] for k in group]
+            cache, mask = KVCache(network.config), None
             if any(lengths[k] for k in group):
                 mask = cache.begin([known[k] for k in group], max(map(len, new)), self._pad_id)
             logits, mask = self._forward(cache, mask, new, 1, options)

@@ -13,11 +13,10 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
 
 import msgspec
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -74,19 +73,9 @@ class Codec(Protocol[P]):
         """Write what the codec needs into the folder of a model."""
 
 
-class Job(NamedTuple):
-    """One question to the network, in the queue."""
-
-    adapter: FrozenAdapter | None
-    row: Row
-    options: tuple[int, ...] = ()
-    """Tokens whose probabilities as the first new token are wanted; empty: the row is continued."""
-
-
-_UNLOADABLE = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
-    SafetensorError, msgspec.MsgspecError,
-)  # fmt: skip
+_Job = tuple[FrozenAdapter | None, Row, tuple[int, ...]]
+"""One question to the network: an adapter, a row, and tokens whose probabilities as the first new
+token are wanted; none: the row is continued."""
 
 
 @contextmanager
@@ -95,7 +84,7 @@ def loading(expected: str) -> Iterator[None]:
     files that are missing, damaged or malformed."""
     try:
         yield
-    except _UNLOADABLE as error:
+    except Exception as error:  # of many kinds, from transformers and what it calls
         raise ConfigError(f"{expected} ({type(error).__name__}: {brief(error)})") from error
 
 
@@ -152,8 +141,8 @@ class InProcessModel(Generic[P]):
             prefix_bytes=prefix_bytes,
             same_in_any_batch=tiny,
         )
-        self._batcher: Batcher[Job, Any] = Batcher(
-            self._answer, length=lambda job: len(job.row.prompt)
+        self._batcher: Batcher[_Job, Any] = Batcher(
+            self._answer, length=lambda job: len(job[1].prompt)
         )
 
     def __repr__(self) -> str:
@@ -258,27 +247,28 @@ class InProcessModel(Generic[P]):
                 "activate() or routed()"
             )
         return await self._batcher.ask([
-            Job(self.lora.frozen(request.adapter), row, options)
+            (self.lora.frozen(request.adapter), row, options)
             for request, row in zip(requests, rows, strict=True)
         ])  # fmt: skip
 
-    def _answer(self, jobs: Sequence[Job]) -> list[Any]:
+    def _answer(self, jobs: Sequence[_Job]) -> list[Any]:
         """The answers to a batch, in the batcher's thread; rows of one adapter are adjacent."""
         found: dict[int, Any] = {}
-        rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(job.adapter for job in jobs))}
-        order = sorted(range(len(jobs)), key=lambda k: rank[jobs[k].adapter])
+        adapters, rows, options_of = zip(*jobs, strict=True)
+        rank = {adapter: k for k, adapter in enumerate(dict.fromkeys(adapters))}
+        order = sorted(range(len(jobs)), key=lambda k: rank[adapters[k]])
         with self.lora.exclusive():
             if self.lora.base_changed():
                 self.forget_prompts()
-            for options in dict.fromkeys(job.options for job in jobs):
-                here = [k for k in order if jobs[k].options == options]
-                rows, adapters = [jobs[k].row for k in here], [jobs[k].adapter for k in here]
-                routed = self.lora.routed(adapters, merged=self._merged)
+            for options in dict.fromkeys(options_of):
+                here = [k for k in order if options_of[k] == options]
+                own = [rows[k] for k in here]
+                routed = self.lora.routed([adapters[k] for k in here], merged=self._merged)
                 with routed as routing, torch.inference_mode():
                     done: Sequence[Any] = (
-                        self.decoder.probabilities(routing, rows, options)
+                        self.decoder.probabilities(routing, own, options)
                         if options
-                        else self.decoder.generate(routing, rows)
+                        else self.decoder.generate(routing, own)
                     )
                 found |= zip(here, done, strict=True)
         return [found[k] for k in range(len(jobs))]
