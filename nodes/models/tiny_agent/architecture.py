@@ -115,11 +115,14 @@ class UIAgentForCausalLM(LlamaForCausalLM):  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
 
-def configuration(
-    vocab_size: int, width: int, layers: int, heads: int, pad_id: int, eos_id: int
-) -> UIAgentConfig:
-    return UIAgentConfig(
-        vocab_size=vocab_size,
+@torch.no_grad()
+def untrained(
+    words: int, pad_id: int, eos_id: int, *, width: int, layers: int, heads: int, seed: int
+) -> UIAgentForCausalLM:
+    """A new agent with a vocabulary of ``words`` tokens, and the initialisation that the module
+    describes."""
+    config = UIAgentConfig(
+        vocab_size=words,
         hidden_size=width,
         intermediate_size=int(width * 8 / 3) // 16 * 16,
         num_hidden_layers=layers,
@@ -131,13 +134,7 @@ def configuration(
         eos_token_id=eos_id,
         bos_token_id=None,
     )
-
-
-@torch.no_grad()
-def initialised(config: UIAgentConfig, seed: int) -> UIAgentForCausalLM:
-    """A new, untrained agent, with the initialisation that the module describes."""
     model, generator = UIAgentForCausalLM(config), torch.Generator().manual_seed(seed)
-    width, depth = config.hidden_size, config.num_hidden_layers
 
     def normal(weight: torch.Tensor, gain: float) -> None:
         weight.normal_(0.0, gain / math.sqrt(weight.shape[1]), generator=generator)
@@ -152,7 +149,7 @@ def initialised(config: UIAgentConfig, seed: int) -> UIAgentForCausalLM:
         attention.o_proj.weight.copy_(attention.v_proj.weight.T * 0.5)
         normal(mlp.gate_proj.weight, 1 / math.sqrt(3))
         normal(mlp.up_proj.weight, 1 / math.sqrt(3))
-        normal(mlp.down_proj.weight, 0.5 / math.sqrt(2 * depth))
+        normal(mlp.down_proj.weight, 0.5 / math.sqrt(2 * layers))
     return model
 
 

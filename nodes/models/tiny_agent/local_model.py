@@ -149,10 +149,9 @@ class LocalModel(InProcessModel[Encoded]):
         cls, tokenizer: ScreenTokenizer, *, width: int, layers: int, heads: int, seed: int
     ) -> Self:
         """A new agent with random weights."""
-        config = architecture.configuration(
-            len(tokenizer), width, layers, heads, tokenizer.pad_id, tokenizer.eos_id
-        )
-        return cls(architecture.initialised(config, seed), tokenizer)
+        sizes = {"width": width, "layers": layers, "heads": heads, "seed": seed}
+        words, pad, end = len(tokenizer), tokenizer.pad_id, tokenizer.eos_id
+        return cls(architecture.untrained(words, pad, end, **sizes), tokenizer)
 
     @classmethod
     def load(cls, folder: Path = BASE_AGENT) -> Self:
