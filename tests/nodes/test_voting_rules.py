@@ -18,12 +18,10 @@ from swarm_ui import (
     CollabGraph,
     Completion,
     ConfigError,
-    Message,
-    NodeContext,
     Request,
     Trace,
 )
-from swarm_ui.nodes import MajorityVote, ProbabilityVote, function_node
+from swarm_ui.nodes import MajorityVote, ProbabilityVote
 from swarm_ui.nodes.vote import candidates, winner
 
 
@@ -163,14 +161,3 @@ def test_who_cannot_be_asked_is_an_error_of_the_user() -> None:
     ).with_node(ProbabilityVote())
     with pytest.raises(ConfigError, match="'agent_0'"):
         graph.run_sync(SCREEN)
-
-    @function_node
-    def plain(inbox: Sequence[Message], context: NodeContext) -> Action:
-        return tap(3)
-
-    scorer = Scorer({"a": "button 1"}, BELIEFS)
-    mixed = CollabGraph(
-        [plain, CollabGraph.solo(scorer, adapter="a").nodes["agent_0"], ProbabilityVote()]
-    )
-    with pytest.raises(ConfigError, match="'plain'"):
-        mixed.run_sync(SCREEN)

@@ -315,14 +315,15 @@ def choose(
     device, scores = logits.device, logits
     heat = torch.tensor([row.row.temperature or 1.0 for row in rows], device=device)[:, None]
     noise, whole = torch.zeros_like(logits), dict[int, Tensor]()
-    for k, row in enumerate(rows):
-        if row.random is not None and row.listed is None:
-            whole[k] = row.drawn(logits.shape[1])
-        elif row.random is not None and row.listed is not None:
-            noise[k, row.listed] = _gumbel_(row.drawn(len(row.listed)))
+    sampled = {k: row.listed for k, row in enumerate(rows) if row.random is not None}
+    for k, listed in sampled.items():
+        if listed is None:
+            whole[k] = rows[k].drawn(logits.shape[1])
+        else:
+            noise[k, listed] = _gumbel_(rows[k].drawn(len(listed)))
     if whole:
         noise[[*whole]] = _gumbel_(torch.stack([*whole.values()]))
-    if any(row.random for row in rows):
+    if sampled:
         scores = logits / heat - noise
     barred = torch.zeros_like(logits, dtype=torch.bool)
     bound = {k: row.allowed for k, row in enumerate(rows) if row.allowed is not None}

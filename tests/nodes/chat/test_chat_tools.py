@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -164,15 +163,6 @@ def adding() -> tuple[ScriptedModel, list[int], CollabGraph]:
 
     model = ScriptedModel(reply)
     return model, added, graph(model, plus)
-
-
-def test_a_trace_replays_without_a_call() -> None:
-    model, added, team = adding()
-    trace = team.run_sync("add")
-    assert added == [1, 4, 7] and trace.message("calc:0").content == "10 it is"
-    model.requests.clear()
-    again = asyncio.run(team.replay(trace))
-    assert again == trace and not model.requests and added == [1, 4, 7]
 
 
 def test_a_run_that_is_continued_repeats_no_tool(tmp_path: Path) -> None:
