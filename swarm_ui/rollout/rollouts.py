@@ -17,14 +17,7 @@ from swarm_ui.collab_graph import CollabGraph
 from swarm_ui.engine.tasks import cancelled
 from swarm_ui.environment import Environment, check_factory
 from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, Failure
-from swarm_ui.rollout.episode import (
-    Intervene,
-    Job,
-    MakeEnvironment,
-    Policy,
-    as_policy,
-    rollout,
-)
+from swarm_ui.rollout.episode import Intervene, Job, MakeEnvironment, Policy, as_policy, rollout
 from swarm_ui.trace.records import Episode
 
 Acting = Policy | CollabGraph
@@ -32,8 +25,7 @@ Acting = Policy | CollabGraph
 Attempt = Callable[..., Awaitable[Episode]]
 """Plays one episode: ``await attempt(environment, task=..., seed=...)``; sent to the workers."""
 OpenEnvironments = Callable[[], AbstractAsyncContextManager[MakeEnvironment]]
-
-
+"""Opens what several environments share, such as a browser, and gives what makes them."""
 LOSSES = 3
 """How often an episode is played again after the loss of its worker, before it has a fault."""
 
