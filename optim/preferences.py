@@ -102,14 +102,10 @@ def preference_pairs(
         for record, written in () if episode.fault else with_alternatives(episode):
             for pair in _pairs_of(record, written, easy_share, draws):
                 key = (pair.node, pair.decision, pair.chosen and pair.chosen.key)
-                # Of equal pairs, one with a rejected action is kept, or else with a rejected reply.
-                if key not in kept or _says(kept[key]) < _says(pair):
+                # Of equal pairs, one with a rejected action is kept, or else the first one.
+                if key not in kept or (pair.rejected and not kept[key].rejected):
                     kept[key] = pair
     return list(kept.values())
-
-
-def _says(pair: PreferencePair) -> tuple[bool, bool]:
-    return pair.rejected is not None, pair.rejected_text is not None
 
 
 def scored_replies(

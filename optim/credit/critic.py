@@ -112,14 +112,13 @@ class Outcome:
 
     async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
         """See :class:`swarm_ui.Critic`."""
-        return [self.credit(episode) for episode in episodes]
-
-    def credit(self, episode: Episode) -> Credit:
-        """The credit of one episode."""
-        traces = [record.trace for record in episode.steps]
-        scored = [[*(m.id for m in proposals(trace)), *unreadable(trace)] for trace in traces]
-        values = [dict.fromkeys(ids, float(bool(episode.success))) for ids in scored]
-        return Credit.of(episode, values, source=self.name)
+        found = list[Credit]()
+        for episode in episodes:
+            traces = [record.trace for record in episode.steps]
+            scored = [[*(m.id for m in proposals(trace)), *unreadable(trace)] for trace in traces]
+            values = [dict.fromkeys(ids, float(bool(episode.success))) for ids in scored]
+            found.append(Credit.of(episode, values, source=self.name))
+        return found
 
 
 class Scripted:

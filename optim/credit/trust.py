@@ -53,7 +53,7 @@ class Trust:
             [None if e.success is None else float(e.success) for e in episodes],
             [episode.task for episode in episodes],
         )
-        return [self._mixed(e, credit) for e, credit in zip(episodes, given, strict=True)]
+        return list(map(self._mixed, given, await Outcome()(episodes)))
 
     def weight(self, round: int = 0) -> float:
         """The weight of the critic in the credit of a round, in [0, 1)."""
@@ -84,13 +84,12 @@ class Trust:
             found = [tuple(MEMORY * value for value in before), *map(_evidence, cells.values())]
             self.rounds[round] = tuple(map(sum, zip(*found, strict=True)))  # type: ignore[assignment]
 
-    def _mixed(self, episode: Episode, given: Credit) -> Credit:
+    def _mixed(self, given: Credit, outcome: Credit) -> Credit:
         def cell(score: float | None, known: float | None, weight: float) -> float | None:
             if score is None or known is None:
                 return known if score is None else score if weight > 0 else None
             return weight * score + (1.0 - weight) * known
 
-        outcome = Outcome().credit(episode)
         values = tuple(
             tuple(
                 tuple(cell(a, b, self.weight(round)) for a, b in zip(*rows, strict=True))

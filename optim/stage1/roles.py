@@ -280,25 +280,18 @@ def questions(observation: Observation) -> Iterator[Item]:
     """Questions about the screen and its elements, with their answers."""
     if observation.app:
         yield Item("What is in front?", f'It is "{observation.app}".')
-    fields = [_name(e) for e in observation.elements if e.editable]
-    typed = f"{len(fields)}: {', '.join(fields)}." if fields else "There is none."
-    yield Item("How many fields can be typed into, and which?", typed)
     if any(e.checked is not None for e in observation.elements):
-        on = [_name(e) for e in observation.elements if e.checked]
+        on = [label(e) or f"element {e.index}" for e in observation.elements if e.checked]
         yield Item("What is switched on?", f"{', '.join(on) or 'Nothing'}.")
     for element in _uniquely_labelled(observation):
-        name, number = label(element), element.index
-        where = f'Where is "{name}", and what kind of element is it?'
-        yield Item(where, f"Element {number}, of the kind “{element.role}”.")
+        name, where = label(element), f"Element {element.index}, of the kind “{element.role}”."
+        yield Item(f'Where is "{name}", and what kind of element is it?', where)
         if element.checked is not None:
             state = "It is on." if element.checked else "It is off."
             yield Item(f'Is "{name}" on or off?', state)
         if element.value:
             held = f'It says "{" ".join(element.value.split())}".'
             yield Item(f'What does "{name}" hold?', held)
-        if element.editable:
-            how = f"One types into element {number} with input_text."
-            yield Item(f'With which action does one use "{name}"?', how)
 
 
 def one_step(observation: Observation, rng: random.Random) -> Iterator[Item]:
@@ -330,10 +323,6 @@ def _acts(
         yield ("Tap {label}", "Press “{label}”", "Click on {label}"), here
     if element.value:
         yield ("What does {label} say?",), Action(action_type="answer", text=element.value)
-
-
-def _name(element: Element) -> str:
-    return label(element) or f"element {element.index}"
 
 
 def _uniquely_labelled(observation: Observation) -> list[Element]:
