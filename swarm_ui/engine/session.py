@@ -109,9 +109,8 @@ class Session:
         except Exception as failure:
             error = self._failed(context, failure, step=arguments is not None)
             reply = NodeReply(error=str(error))
-        step, ended = None if arguments is None else context.round, self._clock() - self._start
-        more: Any = {"heard": heard, "error": error, "arguments": arguments or "", "step": step}
-        call = _record(reply, context, started=started, ended=ended, **more)
+        ended = self._clock() - self._start
+        call = _record(reply, context, heard, started, ended, error, arguments)
         past = memo.calls.get(id) if composite else None
         if past is not None and (past.message, past.heard) == (call.message, heard):
             call = past  # its calls inside were not made again
@@ -164,7 +163,8 @@ class Session:
         """These ids in the order of the trace: those inside a call after it."""
         for id in ids:
             yield id
-            yield from self.order(self.inside.get(id, ()))
+            if id in self.inside:
+                yield from self.order(self.inside[id])
 
     def ask(self, question: Question) -> None:
         """Keep a question that waits for a person, also in the journal."""
@@ -173,7 +173,15 @@ class Session:
             self._journal.write(self.run, question)
 
 
-def _record(reply: NodeReply, context: NodeContext, **more: Any) -> Call:
+def _record(
+    reply: NodeReply,
+    context: NodeContext,
+    heard: tuple[str, ...],
+    started: float,
+    ended: float,
+    error: Failure | None,
+    arguments: str | None,
+) -> Call:
     """The record of a call. Its message has the id, sender and round of the call."""
     done = reply.completion
     message = Message(
@@ -189,11 +197,16 @@ def _record(reply: NodeReply, context: NodeContext, **more: Any) -> Call:
     return Call(
         message=message,
         completion=None if done is None else _generation(done),
+        heard=heard,
         order=reply.order,
         temperature=reply.temperature,
         seed=reply.seed,
         ballot=reply.ballot,
-        **more,
+        started=started,
+        ended=ended,
+        error=error,
+        arguments=arguments or "",
+        step=None if arguments is None else context.round,
     )
 
 
