@@ -69,7 +69,9 @@ def successes(episodes: list[Episode]) -> float:
 
 @pytest.mark.parametrize("kind", ["leader", "cover"])
 async def test_messages_are_necessary_and_sufficient(kind: str) -> None:
-    told = await play(distributed(), [*jobs(kind, 8, 2), *jobs(kind, 16, 2), *jobs(kind, 100, 1)])
+    told = await play(
+        distributed(), [*jobs(kind, 8, 2), *jobs(kind, 16, 2), *jobs(kind, 100, 1)[:1]]
+    )
     assert successes(told) == 1.0
     some = jobs(kind, 16, 4)
     alone = successes(await play(silent(), some))
