@@ -78,7 +78,11 @@ class CompactFormat:
     def parse(
         self, reply: str, observation: Observation, *, partial: bool = False
     ) -> Action | Abstain | Unparsed:
-        """The action on the last line. The index decides which element is meant."""
+        """The action on the last line.
+
+        The index decides which element is meant. A label without an index is accepted if exactly
+        one element has it.
+        """
         if len(reply) > LONGEST:
             reason = f"the reply has {len(reply)} characters; at most {LONGEST} are read"
             return Unparsed(reason=reason, text=reply)
@@ -199,20 +203,32 @@ def _read(line: str, screen: Observation) -> Action:
     elif rest:
         raise ValueError(f"{kind}: expected nothing after it, got {rest[:80]!r}")
     if place or kind in POINTING:
-        found = _INDEX.findall(place)
-        if not found or not place.endswith("]"):
-            raise ValueError(f"expected 'label [index]', got {place[:80]!r}")
-        fields["index"] = int(found[-1])
+        fields["index"] = _index(place, screen)
     if kind in POINTING:
         fields["target"] = _label(screen, fields["index"])
     return msgspec.convert(fields, Action)
+
+
+def _index(place: str, screen: Observation) -> int:
+    """The number of ``label [index]``, or of the only element with this label."""
+    found = _INDEX.findall(place)
+    if found and place.endswith("]"):
+        return int(found[-1])
+    wanted = place.strip().casefold()
+    named = [e.index for e in screen.elements if wanted and _short(e.label).casefold() == wanted]
+    if len(named) != 1:
+        raise ValueError(f"expected 'label [index]', got {place[:80]!r}, {len(named)} elements")
+    return named[0]
 
 
 def _place_and_text(rest: str, screen: Observation) -> tuple[str, str]:
     """The parts of ``label [index] : text``; both may contain brackets."""
     ends = [m for m in _INDEX.finditer(rest) if rest[m.end() :].lstrip().startswith(":")]
     if not ends:
-        raise ValueError(f"expected 'label [index] : text', got {rest[:80]!r}")
+        label, colon, text = rest.partition(" : ")
+        if not colon:
+            raise ValueError(f"expected 'label [index] : text', got {rest[:80]!r}")
+        return label, _unquoted(text)
     fitting = [m for m in ends if rest[: m.end()] == _named(_label(screen, int(m[1])), int(m[1]))]
     end = (fitting or ends)[0].end()
     return rest[:end], _unquoted(rest[end:].lstrip()[1:].strip())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui.action import ACTION_TYPES, Action
+from swarm_ui.action import ACTION_TYPES, Action, Unparsed
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
@@ -98,3 +98,16 @@ def test_no_text_from_outside_adds_a_line_to_a_compact_prompt(
     _, turn = COMPACT.chat(Decision(observation=screen, heard=heard))
     expected = 4 + len(screen.elements) + (len(heard) + 1 if heard else 0)
     assert len(turn.content.splitlines()) == expected
+
+
+def test_a_label_without_an_index_is_read_if_one_element_has_it() -> None:
+    named = ("Save", "Cancel", "Cancel", "Name")
+    elements = tuple(Element(index=k, role="button", text=name) for k, name in enumerate(named))
+    screen = Observation(goal="save", elements=elements)
+    assert COMPACT.parse("click save", screen) == Action(
+        action_type="click", target="Save", index=0
+    )
+    typed = COMPACT.parse("input_text Name : Ada", screen)
+    assert isinstance(typed, Action) and (typed.index, typed.text) == (3, "Ada")
+    several = COMPACT.parse("click Cancel", screen)
+    assert isinstance(several, Unparsed) and "'label [index]'" in several.reason
