@@ -324,7 +324,8 @@ class _Taken(Episodic):
         else:
             places = np.flatnonzero(self._info.get("action_mask", np.ones(self._space.n)))
             self._numbers = places + self._space.start
-            inputs = [Element.button(self._label(int(place))) for place in places]
+            known = dict(enumerate(self._labels or map(str, self._info.get("actions", ()))))
+            inputs = [Element.button(known.get(p, f"action {p}")) for p in places.tolist()]
         png = as_png(shown) if isinstance(shown, np.ndarray) else None
         return Observation(goal="", elements=(*lines, *inputs), png=png)
 
@@ -348,7 +349,3 @@ class _Taken(Episodic):
     async def close(self) -> None:
         await super().close()
         self._env.close()
-
-    def _label(self, number: int) -> str:
-        known = self._labels or [str(action) for action in self._info.get("actions", ())]
-        return known[number] if number < len(known) else f"action {number}"

@@ -177,10 +177,6 @@ class Database(msgspec.Struct, frozen=True):
             sql = f'INSERT INTO "{table}" ({names}) VALUES ({marks})'
             return int(connection.execute(sql, list(row.values())).lastrowid or 0)
 
-    def delete(self, handset: Handset, table: str, key: int) -> None:
-        with self._opened(handset) as connection:
-            connection.execute(f'DELETE FROM "{table}" WHERE rowid = ?', [key])
-
     def run(self, handset: Handset, sql: str) -> str:
         """Execute an SQL statement. Returns the output of the ``sqlite3`` program.
 

@@ -106,7 +106,7 @@ def delete_record(database: Database, table: str, row: int, toast: str) -> Effec
     """Delete a record, then close the dialog and the record's screen."""
 
     def delete(handset: Handset) -> str:
-        database.delete(handset, table, row)
+        database.run(handset, f'DELETE FROM "{table}" WHERE rowid = {row}')
         handset.show(handset.stack[:-2])
         return toast
 
