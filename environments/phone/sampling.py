@@ -8,12 +8,13 @@ which day) are shared by all splits.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import TypeVar
 from zlib import crc32
+
+import msgspec
 
 from swarm_ui.environments.base import Split
 
@@ -32,12 +33,9 @@ def owner(value: str) -> Split:
     return next(split for split, buckets in _BUCKETS.items() if bucket in buckets)
 
 
-POOLS: dict[str, tuple[str, ...]] = {
-    name: tuple(words)
-    for name, words in json.loads(
-        files(__package__).joinpath("words.json").read_text("utf-8")
-    ).items()
-}
+POOLS = msgspec.json.decode(
+    files(__package__).joinpath("words.json").read_bytes(), type=dict[str, tuple[str, ...]]
+)
 """Words of random parameters by kind. ``distractors`` are buttons that do nothing."""
 FIRST, LAST, NOUNS, VERBS = (POOLS[name] for name in ("first", "last", "nouns", "verbs"))
 

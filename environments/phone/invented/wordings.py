@@ -38,9 +38,7 @@ CLAUSES: Mapping[ClauseSet, Mapping[str, tuple[str, ...]]] = {
     for name in ("few", "many", "blind")
 }
 """Wordings -> kind -> its clauses."""
-_AROUND: Mapping[str, tuple[str, ...]] = {
-    name: tuple(texts) for name, texts in _READ["around"].items()
-}
+_AROUND: Mapping[str, Sequence[str]] = _READ["around"]
 """What varies around a clause: phrases ``before`` and ``after`` it that mention the app (the third
 of ``before`` does not fit questions or statements); ``polite`` frames, and the ``imperative`` first
 words with which a frame reads well; ``quotes``; and forms of fields, titles and pairs of goals."""
