@@ -20,17 +20,13 @@ from swarm_ui.environments.base import Split
 
 T = TypeVar("T")
 
-_BUCKETS: dict[Split, frozenset[int]] = {
-    "train": frozenset(range(5)),
-    "validation": frozenset((5, 6)),
-    "test": frozenset((7, 8, 9)),
-}
+_OWNERS: tuple[Split, ...] = ("train",) * 5 + ("validation",) * 2 + ("test",) * 3
+"""Bucket -> its split."""
 
 
 def owner(value: str) -> Split:
     """The split a value belongs to."""
-    bucket = crc32(value.encode()) % 10
-    return next(split for split, buckets in _BUCKETS.items() if bucket in buckets)
+    return _OWNERS[crc32(value.encode()) % 10]
 
 
 POOLS = msgspec.json.decode(
@@ -47,14 +43,14 @@ class Sampler:
         self.rng = rng
         self.values: set[str] = set()
         """Everything drawn so far."""
-        self._buckets = _BUCKETS[split]
+        self._split = split
 
     def fresh(self, make: Callable[[], str]) -> str:
         """A value of this split that was not drawn before; ``make`` must have enough values."""
-        values, buckets = self.values, self._buckets
+        values, split = self.values, self._split
         while True:
             value = make()
-            if crc32(value.encode()) % 10 in buckets and value not in values:
+            if _OWNERS[crc32(value.encode()) % 10] == split and value not in values:
                 values.add(value)
                 return value
 
