@@ -184,8 +184,7 @@ class NodeContext(msgspec.Struct):
         answer: Answer,
         *,
         number: int | None = None,
-        model: str = "",
-        tool: str = "",
+        span: tuple[str, str] | None = None,
         arguments: str = "",
         tolerant: bool = False,
     ) -> Call:
@@ -201,7 +200,7 @@ class NodeContext(msgspec.Struct):
             answer: a node, with its own time limit or that of the run; or a function that answers
                 like one.
             number: number of the step; ``None``: the next one.
-            model, tool: the name of the model that is asked, or of the tool that is called.
+            span: operation and name in telemetry, such as ``("chat", "gpt-4")``; ``None``: a node.
             arguments: the arguments of a tool call.
             tolerant: record an exception and return it, instead of raising it.
 
@@ -222,8 +221,7 @@ class NodeContext(msgspec.Struct):
         # The limit of the run is for single nodes, not for graphs and functions.
         single = hasattr(answer, "id") and not composite
         seconds = getattr(answer, "timeout", None) or (None if single else inf)
-        kind = ("chat", model) if model else ("execute_tool", tool) if tool else None
-        made: Call = await session.call(answer, heard, context, seconds, composite, arguments, kind)
+        made: Call = await session.call(answer, heard, context, seconds, composite, arguments, span)
         if made.error is not None and not tolerant:
             raise session.raised.get(made.id) or Known(made.error)
         return made

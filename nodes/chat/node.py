@@ -148,8 +148,8 @@ class _Conversation:
             return await self._ask(self._heard, self._context)
         repairs = 0
         while True:
-            model = self._node.model.name
-            said = (await self._context.step(MODEL, self._heard, self._ask, model=model)).message
+            span = "chat", self._node.model.name
+            said = (await self._context.step(MODEL, self._heard, self._ask, span=span)).message
             self._heard.append(said)
             text, calls = self._read(said)
             self._chat.append(ChatMessage("assistant", text, calls=calls))
@@ -225,7 +225,7 @@ class _Conversation:
 
         name = call.name if TOOL_NAME.fullmatch(call.name) else "unknown"
         made = await self._context.step(
-            name, [said], run, tool=name, arguments=call.arguments, tolerant=True
+            name, [said], run, span=("execute_tool", name), arguments=call.arguments, tolerant=True
         )
         self._heard.append(result := made.message)
         text = result.content if result.error is None else cut_result(f"error: {result.error}")

@@ -67,7 +67,7 @@ class Session:
         seconds: float | None,
         composite: bool,
         arguments: str | None = None,
-        kind: tuple[str, str] | None = None,
+        span: tuple[str, str] | None = None,
     ) -> Call:
         """Call a node, or make a step inside a call, and record it; or take it from the memo, with
         all calls inside it, if it hears the same messages. A failure becomes a tombstone.
@@ -76,7 +76,7 @@ class Session:
             seconds: its own time limit; ``None``: that of the run.
             composite: it has nodes inside.
             arguments: those of a step; ``None``: it is the call of a node.
-            kind: operation and name of its span; ``None``: those of a node.
+            span: operation and name of its span; ``None``: those of a node.
 
         Raises:
             Unanswered: the node asked a person.
@@ -98,7 +98,7 @@ class Session:
                 if most != inf:
                     answer = self._deadlines.within(most, answer)
                 if self._traced:
-                    with telemetry.span(*(kind or ("invoke_agent", context.node)), id=id):
+                    with telemetry.span(*(span or ("invoke_agent", context.node)), id=id):
                         reply = await answer
                 else:
                     reply = await answer

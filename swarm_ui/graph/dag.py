@@ -221,18 +221,11 @@ class Dag:
         check_there(self.edges, [(sender, listener)], "remove")
         return self._without([(sender, listener)], self.nodes)
 
-    def with_node(
-        self,
-        node: Node,
-        *,
-        name: str | None = None,
-        hears: Iterable[str] = (),
-        heard_by: Iterable[str] = (),
-    ) -> Self:
+    def with_node(self, node: Node, *, name: str | None = None, hears: Iterable[str] = ()) -> Self:
         """The graph with one more node (which may be a graph), or with a node replaced."""
         label = node.id if name is None else name
-        new = [(sender, label) for sender in hears] + [(label, other) for other in heard_by]
-        return self._with(nodes={**self.nodes, label: node}, edges=[*self.edges, *new])
+        heard = [(sender, label) for sender in hears]
+        return self._with(nodes={**self.nodes, label: node}, edges=[*self.edges, *heard])
 
     def without_node(self, name: str) -> Self:
         """The graph without one node and its edges; so it no longer takes part in votes."""

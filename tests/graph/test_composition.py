@@ -78,10 +78,8 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
     assert graph.with_rounds(4).rounds == 4
     assert graph.with_edges([("a", "c")]).edges == (("a", "c"),)
     assert graph.without_node("b").edges == ()
-    assert graph.with_node(Sleeper("d"), hears=["a"], heard_by=["c"]).predecessors["c"] == (
-        "b",
-        "d",
-    )
+    more = graph.with_node(Sleeper("d"), hears=["a"]).with_edge("d", "c")
+    assert more.predecessors["d"] == ("a",) and more.predecessors["c"] == ("b", "d")
     assert graph.to_json() == before
 
 
