@@ -70,11 +70,8 @@ def _do(given: argparse.Namespace, beside: Path) -> None:
         if found.picture:
             draw(found, made, cells, PAGE.parent / "pictures" / f"{given.study}.svg")
     print(markdown(found, made, cells))
-    print(msgspec.json.encode({"study": given.study, "cells": len(cells), **_plain(made)}).decode())
-
-
-def _plain(made: msgspec.Struct) -> dict[str, object]:
-    return {name: getattr(made, name) for name in made.__struct_fields__}
+    told = {"study": given.study, "cells": len(cells), **msgspec.structs.asdict(made)}
+    print(msgspec.json.encode(told).decode())
 
 
 if __name__ == "__main__":

@@ -358,6 +358,4 @@ def team_config(given: Mapping[str, Any], seed: int) -> TeamConfig:
     names = [key for key in own if key.startswith("update.")]
     update = UpdateConfig(**{key.removeprefix("update."): own.pop(key) for key in names})
     own["shared_iterations"] = min(own.get("shared_iterations", 0), own.get("iterations", 5))
-    return TeamConfig(
-        update=update, concurrency=CONCURRENCY, seed=seed, **own,
-    )  # fmt: skip
+    return TeamConfig(update=update, concurrency=CONCURRENCY, seed=seed, **own)

@@ -14,7 +14,6 @@ import msgspec
 
 from benchmarks.cell import Cell
 from benchmarks.study import Pair, Study
-from benchmarks.support.tables import markdown_table
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean, over_seeds
 
@@ -80,8 +79,9 @@ def table(study: Study, cells: Sequence[Cell], *, page_only: bool = False) -> Ta
         if all(part in found for part in parts):
             found[name] = _mean(name, [found[part] for part in parts])
     splits = list(dict.fromkeys(s for own in found.values() for c in own for s in c.outcomes))
-    explored = () if page_only else study.explored
-    pairs = [(pair, True) for pair in study.named] + [(pair, False) for pair in explored]
+    named_on = study.named_on or splits
+    pairs = [(pair, split, split in named_on) for pair in study.named for split in splits]
+    pairs += [(pair, split, False) for pair in study.explored for split in splits]
     arms = [arm for arm in (study.shown if page_only else found) if arm in found]
     places = [split for split in splits if split in study.shown_on or not study.shown_on]
     rows = [row for arm in arms for row in _published(arm, found[arm])]
@@ -93,17 +93,11 @@ def table(study: Study, cells: Sequence[Cell], *, page_only: bool = False) -> Ta
     ]
     contrasts = [
         contrast
-        for pair, named in pairs
-        for split in splits
-        if _on(study, split) or not page_only
-        if (contrast := _contrast(found, pair, split, named and _on(study, split))) is not None
+        for pair, split, named in pairs
+        if named or not page_only
+        if (contrast := _contrast(found, pair, split, named)) is not None
     ]
     return Table(rows=rows, contrasts=contrasts)
-
-
-def _on(study: Study, split: str) -> bool:
-    """Whether differences were named on this split."""
-    return not study.named_on or split in study.named_on
 
 
 def _by_arm(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
@@ -345,3 +339,16 @@ def percent_range(low: float | None, high: float | None, *, signed: bool = False
         return "–"
     sign = "+" if signed else ""
     return f"[{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[object]], align: str = "l") -> str:
+    """A Markdown table.
+
+    Args:
+        heads: titles of the columns.
+        rows: the cells of each row.
+        align: ``l`` (left) or ``r`` (right) for each column; the last one also for those after it.
+    """
+    rules = [" ---:" if place == "r" else " ---" for place in align.ljust(len(heads), align[-1])]
+    lines = [f"| {' | '.join(heads)} |", f"|{' |'.join(rules)} |"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, cells))} |" for cells in rows)])

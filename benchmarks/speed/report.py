@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.speed.usage import OtherLoad
 from benchmarks.support.origin import origin_here
-from benchmarks.support.tables import markdown_table
+from benchmarks.table import markdown_table
 from swarm_ui.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[2]

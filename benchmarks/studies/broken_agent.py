@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.cell import Cell
 from benchmarks.study import Study
-from benchmarks.support.tables import markdown_table
+from benchmarks.table import markdown_table
 
 FULL, HEALTHY, CUT = (
     "broken: fully connected",

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.arms import TEST_DRAW, Evaluate, Jobs, Roles, Train, untrained_vote
 from benchmarks.cell import Cell
 from benchmarks.study import Arm, Study
-from benchmarks.support.tables import markdown_table
+from benchmarks.table import markdown_table
 from swarm_ui import CollabGraph, Critic, Observation
 from swarm_ui.environments.phone import (
     TEST_SEEDS,

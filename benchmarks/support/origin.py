@@ -32,7 +32,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def origin_here(program: str = "python -m benchmarks") -> Origin:
     """The origin of figures that this process measures; ``program``: without its arguments."""
     command = " ".join([program, *sys.argv[1:]])
-    return Origin(commit=commit(), dirty=dirty(), command=command, machine=machine())
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    return Origin(commit=commit(), dirty=dirty(), command=command, machine=machine)
 
 
 def commit() -> str:
@@ -45,11 +46,6 @@ def dirty() -> bool:
     which is no source."""
     where = (":/", ":(top,exclude)benchmarks/results")
     return bool(_git("status", "--porcelain", "--untracked-files=no", "--", *where))
-
-
-def machine() -> str:
-    """Architecture, cores and system."""
-    return f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 def _git(*words: str) -> str:
