@@ -263,7 +263,7 @@ def shipped(cells: Sequence[Cell]) -> Iterable[Cell]:
 STUDY = Study(
     arms=ARMS,
     trial=(GROUPS,),
-    named=((GROUPS, ALONE),),
+    named=((GROUPS, ALONE), (LEARNED, OUTCOME)),
     named_on=(OWN, NEAR),
     own_seeds={OUTCOME: (1,), LEARNED: (1,)},
     derived=shipped,
@@ -273,7 +273,6 @@ STUDY = Study(
         (OUTCOME, ALONE),
         (GROUPS, OUTCOME),
         (LEARNED, ALONE),
-        (LEARNED, OUTCOME),
         (VOTE, SHIPPED),
     ),
     shown=(ALONE, OUTCOME, LEARNED, GROUPS, LONGER, VOTE),
