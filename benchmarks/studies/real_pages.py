@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import torch
 from msgspec.structs import replace
@@ -23,17 +25,20 @@ from msgspec.structs import replace
 from benchmarks.arms import TEST_DRAW, phone_tests, tested, trained_by
 from benchmarks.cell import Cell, origin_here
 from benchmarks.study import Arm, Study
-from swarm_ui import CollabGraph, Critic
+from swarm_ui import CollabGraph, Credit, Critic
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.miniwob.tasks import PRACTICE_TASKS, TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.nodes import CausalModel, adapter_folder
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.observation import Observation
-from swarm_ui.optim import GiGPO, Outcome
-from swarm_ui.optim.config import TeamConfig, UpdateConfig
+from swarm_ui.optim import GiGPO, LearnedCritic, Outcome, labelled_replies, train_critic
+from swarm_ui.optim.config import FinetuneConfig, TeamConfig, UpdateConfig
+from swarm_ui.optim.credit.learned import LabelledReply, critic_figures
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.rollout import GraphPolicy, Job
+from swarm_ui.trace.records import Episode
 
 FAMILY = (
     "click-checkboxes-large", "click-checkboxes-transfer", "click-tab-2-easy", "click-tab-2-hard",
@@ -116,11 +121,65 @@ async def played(cell: Cell, team: CollabGraph, *, quick: bool) -> Cell:
     return await tested(cell, policy, phone, PhoneEnvironment, **TEST)
 
 
+class OnPolicyCritic:
+    """A learned critic that knows nothing but this training: in every iteration it goes on
+    learning, from the learner's own replies, whether their episodes succeeded.
+
+    It starts from the adapter of the agent. Before it learns the replies of an iteration, its
+    scores of them are compared with the outcomes; it scores them after it has learned them.
+    """
+
+    name = "learned critic, on-policy"
+
+    def __init__(self, model: CausalModel, folder: Path, seed: int, *, steps: int) -> None:
+        self._model, self._folder, self._last = model, folder, adapter_folder("smollm2-phone")
+        self._config = FinetuneConfig(
+            learning_rate=5e-4, batch_size=4, accumulate=4, max_steps=steps, bf16=False, seed=seed
+        )
+        self._replies: list[LabelledReply] = []
+        self._critic: LearnedCritic | None = None
+        self.notes: dict[str, list[float | None]] = {"auc": [], "disagreements": []}
+
+    async def __call__(self, episodes: Sequence[Episode]) -> list[Credit]:
+        """See :class:`swarm_ui.Critic`."""
+        new = labelled_replies(episodes, await Outcome()(episodes))
+        if self._critic is not None:
+            found = (await critic_figures(self._critic, new))["auc"]
+            self.notes["auc"].append(found and round(found.mean, 4))
+            self.notes["disagreements"].append(await disagreements(self._critic, new))
+        self._replies += new
+        out = self._folder / f"critic-{len(self._replies)}"
+        learned = partial(train_critic, config=self._config, start=self._last)
+        await asyncio.to_thread(learned, model_folder("smollm2"), self._replies, out)
+        self._model.load_adapter(out, "critic")
+        self._last, self._critic = out, LearnedCritic(self._model)
+        return await self._critic(episodes)
+
+
+async def disagreements(critic: LearnedCritic, replies: Sequence[LabelledReply]) -> float | None:
+    """Of pairs of different actions on one screen, one right and one wrong, the share in which the
+    right one has the higher score; equal scores count half."""
+    screens: dict[object, list[LabelledReply]] = {}
+    for reply in replies:
+        screens.setdefault(reply.observation.screen_key(), []).append(reply)
+    found: list[float] = []
+    for same in screens.values():
+        scores = await critic.grade(same[0].observation, [reply.action for reply in same])
+        scored = [(r.right, r.action.key, s or 0.0) for r, s in zip(same, scores, strict=True)]
+        found += [
+            0.5 + 0.5 * ((own > other) - (own < other))
+            for right, action, own in scored
+            for wrong, instead, other in scored
+            if right and not wrong and action != instead
+        ]
+    return round(fmean(found), 4) if found else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class OnPages:
     """An agent of SmolLM2 on real pages, as it starts or after a training on them."""
 
-    critic: Critic | None = None
+    critic: Critic | type[OnPolicyCritic] | None = None
     """``None``: nothing is trained."""
     iterations: int = 4
     start: str = "smollm2-phone"
@@ -136,8 +195,8 @@ class OnPages:
         """See :class:`benchmarks.study.Arm`."""
         model, cell = learner(self.start), Cell(arm=name, seed=seed, origin=origin_here())
         if seed is not None:
-            rollouts, work = asyncio.run(self._train(model, seed, folder, quick=quick))
-            cell = replace(cell, notes={"rollouts": rollouts}, work={"training": work})
+            notes, work = asyncio.run(self._train(model, seed, folder, quick=quick))
+            cell = replace(cell, notes=notes, work={"training": work})
         team = agent(model)
         if self.votes:
             team = CollabGraph.collaborative(
@@ -147,8 +206,11 @@ class OnPages:
 
     async def _train(
         self, model: CausalModel, seed: int, folder: Path, *, quick: bool
-    ) -> tuple[list[float], Mapping[str, float]]:
+    ) -> tuple[dict[str, Any], Mapping[str, float]]:
         assert self.critic is not None
+        critic = self.critic
+        if isinstance(critic, type):
+            critic = critic(model, folder / "critic", seed, steps=1 if quick else 12)
         config = TeamConfig(
             iterations=1 if quick else self.iterations, concurrency=32,
             episodes=2 * ATTEMPTS if quick else 112, edges="fixed", easy_share=1.0, seed=seed,
@@ -166,15 +228,16 @@ class OnPages:
             trainer = TeamTrainer(
                 agent(model, explores=True),
                 partial(RepeatedPage, browser.open_page), training_jobs,
-                critic=self.critic, config=config, folder=folder,
+                critic=critic, config=config, folder=folder,
             )  # fmt: skip
             trainer.on_progress, trainer.max_steps = tell, STEPS
             result, work = await trained_by(trainer)
-        return [at["success"] for at in result.history], work
+        rollouts = [at["success"] for at in result.history]
+        return {"rollouts": rollouts, **getattr(critic, "notes", {})}, work
 
 
 ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
-OUTCOME = "one agent: rft, outcome"
+OUTCOME, LEARNED = "one agent: rft, outcome", "one agent: rft, on-policy critic"
 LONGER = f"{GROUPS}, 8 iterations"
 """The training of seed 3 went on; its work is that of the last four iterations."""
 SHIPPED, VOTE = "smollm2-pages, one agent", "smollm2-pages, vote of four"
@@ -184,6 +247,7 @@ ARMS: Mapping[str, Arm] = {
     GROUPS: OnPages(critic=GiGPO()),
     LONGER: OnPages(critic=GiGPO(), iterations=8),
     OUTCOME: OnPages(critic=Outcome()),
+    LEARNED: OnPages(critic=OnPolicyCritic),
     VOTE: OnPages(start="smollm2-pages", votes=4),
 }
 
@@ -201,16 +265,18 @@ STUDY = Study(
     trial=(GROUPS,),
     named=((GROUPS, ALONE),),
     named_on=(OWN, NEAR),
-    own_seeds={OUTCOME: (1,)},
+    own_seeds={OUTCOME: (1,), LEARNED: (1,)},
     derived=shipped,
     explored=(
         (LONGER, ALONE),
         (LONGER, GROUPS),
         (OUTCOME, ALONE),
         (GROUPS, OUTCOME),
+        (LEARNED, ALONE),
+        (LEARNED, OUTCOME),
         (VOTE, SHIPPED),
     ),
-    shown=(ALONE, OUTCOME, GROUPS, LONGER, VOTE),
+    shown=(ALONE, OUTCOME, LEARNED, GROUPS, LONGER, VOTE),
     picture=True,
     curves=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
