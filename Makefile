@@ -1,6 +1,6 @@
 # make demo    the main job: what a team of agents learns
-# make test    ruff, mypy and the tests
-# make check   ruff and mypy only
+# make test    the tests
+# make check   ruff and mypy
 # make model   a real language model, SmolLM2-135M-Instruct, into your cache folder (100 MB)
 # make adapter the adapter for SmolLM2 that this package contains (two hours on two cores)
 # make docs    the documentation site, into build/site
@@ -56,19 +56,12 @@ adapter: $(STAMP) model
 	$(BIN)/swarm-ui finetune smollm2 $(addprefix $(OUT)/,further-phone further-invented further) $(TRAINING) \
 	    --adapters $(OUT)/trained/final finetune.learning_rate=2e-4 finetune.max_steps=120 finetune.seed=1
 
-# All checks run even if one fails. mypy runs beside pytest, and its output is printed last.
 # Without bytecode, every process that a test starts compiles the library, and every worker of pytest
 # the tests: a fifth of the CPU time.
 test: export OMP_NUM_THREADS = 1
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(STAMP)
-	@status=0; types=$$(mktemp); trap 'rm -f "$$types"' EXIT; \
-	$(BIN)/mypy -p swarm_ui -p benchmarks >"$$types" 2>&1 & mypy=$$!; \
-	$(BIN)/ruff check . || status=1; \
-	$(BIN)/ruff format --check . || status=1; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS) || status=1; \
-	wait $$mypy || status=1; cat "$$types"; \
-	if [ $$status -ne 0 ]; then echo "make test: failed, see above" >&2; fi; exit $$status
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -84,9 +77,9 @@ format: $(STAMP)
 
 install: $(CACHES)
 
-# What the first `make test` would otherwise do, partly in each of its processes: compile the library
-# and the tests, and type-check all packages. `make demo` does without. What fails here is reported
-# by `make test`: `wait` always succeeds.
+# What the first `make check test` would otherwise do, partly in each of its processes: compile the
+# library and the tests, and type-check all packages. `make demo` does without. What fails here is
+# reported by `make check test`: `wait` always succeeds.
 $(CACHES): export PYTHONDONTWRITEBYTECODE =
 $(CACHES): $(STAMP)
 	$(BIN)/python -m compileall -q swarm_ui nodes optim environments

@@ -14,8 +14,9 @@ from swarm_ui.report import write_report
 @pytest.mark.timeout(120)
 def test_a_trained_team_is_compared_with_one_agent_on_the_same_episodes(tmp_path: Path) -> None:
     config = load(
-        overrides=["env.name=phone", "team.agents=2", "train.iterations=1", "train.episodes=16"]
-    )
+        overrides=["env.name=phone", "team.agents=2", "train.iterations=1", "train.episodes=8",
+                   "train.update.steps=4"]
+    )  # fmt: skip
     run = Run.create(tmp_path / "team", config)
     history = train(run)
     assert len(history) == 1 and run.trained

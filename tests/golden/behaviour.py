@@ -11,6 +11,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,30 +115,31 @@ def detours() -> dict[str, str]:
     }
 
 
-def other_walks() -> dict[str, str]:
-    """The same on invented apps, and for facts that are split over the agents' screens."""
-    invented = InventedPhone(devices=8, wordings="many")
-    few = InventedPhone(devices=8, first=20, wordings="few")
-    unseen, blind = InventedPhone(devices=2, first=UNSEEN), InventedPhone(devices=1, first=BLIND)
-    split = SplitPhone(agents=6)
-    usual, tests = range(6), range(20_000_000, 20_000_003)
-    worlds: dict[str, tuple[Any, Sequence[str], Iterable[int], Any]] = {
-        "invented": (invented, invented.tasks[::7], usual, walk),
-        "split": (split, split.tasks, usual, walk),
-        "few wordings": (few, few.tasks[::3], range(2), walk),
-        "unseen devices": (unseen, unseen.tasks, tests, walk),
-        "blind devices": (blind, blind_tasks(), tests, walk),
-        "invented detours": (invented, invented.tasks[::4], range(2), detour),
-        "split detours": (split, split.tasks, usual, detour),
-    }
-    worlds |= {
-        f"split over {agents}": (SplitPhone(agents=agents), split.tasks, (3, 20_000_009), walk)
-        for agents in (4, 7, 10)
-    }
-    return {
-        name: digest(part for task in tasks for seed in seeds for part in play(w, task, seed))
-        for name, (w, tasks, seeds, play) in worlds.items()
-    }
+_USUAL, _TESTS, _BOTH = range(6), range(20_000_000, 20_000_003), (3, 20_000_009)
+_MANY = partial(InventedPhone, devices=8, wordings="many")
+_FEW = partial(InventedPhone, devices=8, first=20, wordings="few")
+OTHERS: dict[str, tuple[Any, slice | None, Iterable[int], Any]] = {
+    "invented": (_MANY, slice(0, None, 7), _USUAL, walk),
+    "split": (partial(SplitPhone, agents=6), slice(None), _USUAL, walk),
+    "few wordings": (_FEW, slice(0, None, 3), range(2), walk),
+    "unseen devices": (partial(InventedPhone, devices=2, first=UNSEEN), slice(None), _TESTS, walk),
+    "blind devices": (partial(InventedPhone, devices=1, first=BLIND), None, _TESTS, walk),
+    "invented detours": (_MANY, slice(0, None, 4), range(2), detour),
+    "split detours": (partial(SplitPhone, agents=6), slice(None), _USUAL, detour),
+    "split over 4": (partial(SplitPhone, agents=4), slice(None), _BOTH, walk),
+    "split over 7": (partial(SplitPhone, agents=7), slice(None), _BOTH, walk),
+    "split over 10": (partial(SplitPhone, agents=10), slice(None), _BOTH, walk),
+}  # fmt: skip
+"""Invented apps, and facts that are split over the agents' screens: the environment, which of its
+tasks (``None``: the blind ones), the seeds, and how they are played."""
+
+
+def other_walks(name: str) -> str:
+    """The same on one of the :data:`OTHERS`."""
+    make, chosen, seeds, play = OTHERS[name]
+    world = make()
+    tasks = blind_tasks() if chosen is None else world.tasks[chosen]
+    return digest(part for task in tasks for seed in seeds for part in play(world, task, seed))
 
 
 class Echo:
@@ -239,7 +241,7 @@ def record() -> dict[str, Any]:
     return {
         "walks": walks(),
         "detours": detours(),
-        "other_walks": other_walks(),
+        "other_walks": {name: other_walks(name) for name in OTHERS},
         "traces": asyncio.run(drawn_traces()),
         "episodes": asyncio.run(base_agent_episodes()),
         "edges": edge_probabilities(),

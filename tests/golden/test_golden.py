@@ -9,6 +9,7 @@ import behaviour
 import pytest
 import recorded_scores
 
+SLOW = ("few wordings", "unseen devices", "invented detours")
 RECORD: dict[str, Any] = json.loads(behaviour.FILE.read_text(encoding="utf-8"))
 
 
@@ -20,8 +21,15 @@ def test_wrong_turns_on_the_phone_and_the_way_back() -> None:
     assert behaviour.detours() == RECORD["detours"]
 
 
-def test_invented_apps_and_split_facts() -> None:
-    assert behaviour.other_walks() == RECORD["other_walks"]
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        for name in RECORD["other_walks"]
+    ],
+)
+def test_invented_apps_and_split_facts(world: str) -> None:
+    assert behaviour.other_walks(world) == RECORD["other_walks"][world]
 
 
 async def test_messages_of_a_hundred_graphs() -> None:

@@ -1,6 +1,6 @@
 """What ``python -m build`` makes is one name, complete, and works away from the repository.
 
-The slow test takes third-party packages from the running environment; the one marked ``network``
+The slow tests take third-party packages from the running environment; the one marked ``network``
 installs them from the index, as a user does.
 """
 
@@ -73,6 +73,7 @@ def wheel(source: Path) -> Path:
     return source / "dist" / f"{NAME}-py3-none-any.whl"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_wheel_is_complete_and_works_from_an_empty_directory(
     wheel: Path, tmp_path: Path

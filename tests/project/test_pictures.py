@@ -14,11 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "docs" / "pictures"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "names", "compared"),
     [
         ("draw_split_facts.py", "split_facts_team.svg", r"(?s).*"),
-        pytest.param("draw.py", "concept_*", r'aria-label="([^"]*)"', marks=pytest.mark.slow),
+        ("draw.py", "concept_*", r'aria-label="([^"]*)"'),
     ],
 )
 def test_the_stored_pictures_are_drawn_from_runs(

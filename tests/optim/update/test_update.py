@@ -265,12 +265,12 @@ def test_what_saves_memory_leaves_the_gradient() -> None:
 
 
 def test_every_step_in_bfloat16_computes_with_the_weights_of_the_step_before() -> None:
-    config = replace(SETTINGS, method="rft", steps=24, lr=1e-2)
+    config = replace(SETTINGS, method="rft", steps=8, lr=3e-2)
     learned = trained(adapted(torch.bfloat16), lesson(), config)
     exact = trained(adapted(), lesson(), config)
     first = trained(adapted(torch.bfloat16), lesson(), replace(config, steps=1))
     assert first.loss and learned.loss and exact.loss
-    assert first.loss - learned.loss > 0.5
+    assert first.loss - learned.loss > 0.2
     assert learned.loss == pytest.approx(exact.loss, rel=0.05)
 
 
