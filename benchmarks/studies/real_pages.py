@@ -106,14 +106,18 @@ def learner(start: str = "smollm2-phone") -> CausalModel:
     return model
 
 
-def agent(model: CausalModel, *, explores: bool = False) -> CollabGraph:
-    """One agent, which is greedy unless it explores."""
+def team(model: CausalModel, votes: int, *, explores: bool = False) -> CollabGraph:
+    """One agent, which is greedy unless it explores; or several with one adapter, which explore
+    and vote."""
+    if votes:
+        own = [ADAPTER] * votes
+        return CollabGraph.collaborative(votes, 1, model=model, adapters=own, temperature=1.0)
     return CollabGraph.solo(model, adapter=ADAPTER, temperature=1.0 if explores else None)
 
 
-async def played(cell: Cell, team: CollabGraph, *, quick: bool) -> Cell:
+async def played(cell: Cell, agents: CollabGraph, *, quick: bool) -> Cell:
     """The cell with the test episodes of an agent, or of a team."""
-    policy, pages = GraphPolicy(team), tests(quick=quick)
+    policy, pages = GraphPolicy(agents), tests(quick=quick)
     phone = {PHONE: pages.pop(PHONE)}
     async with MiniWobBrowser(pages=2) as browser:
         make = partial(MiniWobEnvironment, browser.open_page)
@@ -197,12 +201,7 @@ class OnPages:
         if seed is not None:
             notes, work = asyncio.run(self._train(model, seed, folder, quick=quick))
             cell = replace(cell, notes=notes, work={"training": work})
-        team = agent(model)
-        if self.votes:
-            team = CollabGraph.collaborative(
-                self.votes, 1, model=model, adapters=[ADAPTER] * self.votes, temperature=1.0
-            )
-        yield asyncio.run(played(cell, team, quick=quick))
+        yield asyncio.run(played(cell, team(model, self.votes), quick=quick))
 
     async def _train(
         self, model: CausalModel, seed: int, folder: Path, *, quick: bool
@@ -213,7 +212,8 @@ class OnPages:
             critic = critic(model, folder / "critic", seed, steps=1 if quick else 12)
         config = TeamConfig(
             iterations=1 if quick else self.iterations, concurrency=32,
-            episodes=2 * ATTEMPTS if quick else 112, edges="fixed", easy_share=1.0, seed=seed,
+            episodes=2 * ATTEMPTS if quick else 112 // (self.votes or 1),
+            edges="fixed", easy_share=1.0, seed=seed,
             update=UpdateConfig(steps=1 if quick else 12, batch_size=16, lr=3e-4),
         )  # fmt: skip
         began = time.process_time()
@@ -226,7 +226,7 @@ class OnPages:
 
         async with MiniWobBrowser(pages=2) as browser:
             trainer = TeamTrainer(
-                agent(model, explores=True),
+                team(model, self.votes, explores=True),
                 partial(RepeatedPage, browser.open_page), training_jobs,
                 critic=critic, config=config, folder=folder,
             )  # fmt: skip
@@ -240,6 +240,8 @@ ALONE, GROUPS = "start, one agent", "one agent: rft, state-wise groups"
 OUTCOME, LEARNED = "one agent: rft, outcome", "one agent: rft, on-policy critic"
 LONGER = f"{GROUPS}, 8 iterations"
 """The training of seed 3 went on; its work is that of the last four iterations."""
+TEAM = "team of four: rft, state-wise groups"
+"""In a quarter of the episodes, and so in as many calls and steps as one agent."""
 SHIPPED, VOTE = "smollm2-pages, one agent", "smollm2-pages, vote of four"
 """The agent of seed 3 after eight iterations; and four times, with four times its calls."""
 ARMS: Mapping[str, Arm] = {
@@ -248,6 +250,7 @@ ARMS: Mapping[str, Arm] = {
     LONGER: OnPages(critic=GiGPO(), iterations=8),
     OUTCOME: OnPages(critic=Outcome()),
     LEARNED: OnPages(critic=OnPolicyCritic),
+    TEAM: OnPages(critic=GiGPO(), votes=4),
     VOTE: OnPages(start="smollm2-pages", votes=4),
 }
 
@@ -263,9 +266,9 @@ def shipped(cells: Sequence[Cell]) -> Iterable[Cell]:
 STUDY = Study(
     arms=ARMS,
     trial=(GROUPS,),
-    named=((GROUPS, ALONE),),
+    named=((GROUPS, ALONE), (LEARNED, OUTCOME), (TEAM, GROUPS)),
     named_on=(OWN, NEAR),
-    own_seeds={OUTCOME: (1,), LEARNED: (1,)},
+    own_seeds={OUTCOME: (1,), LEARNED: (1,), TEAM: (1,)},
     derived=shipped,
     explored=(
         (LONGER, ALONE),
@@ -273,10 +276,10 @@ STUDY = Study(
         (OUTCOME, ALONE),
         (GROUPS, OUTCOME),
         (LEARNED, ALONE),
-        (LEARNED, OUTCOME),
+        (TEAM, ALONE),
         (VOTE, SHIPPED),
     ),
-    shown=(ALONE, OUTCOME, LEARNED, GROUPS, LONGER, VOTE),
+    shown=(ALONE, OUTCOME, LEARNED, GROUPS, TEAM, LONGER, VOTE),
     picture=True,
     curves=True,
     note="The pages are real; success is a raw reward above 0 without a clock, so it is not "
