@@ -35,8 +35,7 @@ _NONE: Reply = {"index": (), "value": ()}
 class _Box(NamedTuple):
     """A painted box."""
 
-    order: float
-    """When it is painted; see :meth:`Frame._orders`."""
+    order: float  # see Frame._orders
     place: int
     rect: Rect
     colour: Colour | None
@@ -59,14 +58,16 @@ def canvas(height: int) -> Stripes:
     return {band: [ground] for band in bands}
 
 
+Area = tuple[Rect, Rect]
+"""Where something can be seen, if need be by scrolling, and the part that is shown at present."""
+
+
 class _Inside(NamedTuple):
     """How the content of a node is painted."""
 
-    flow: Rect
-    """Where it can be seen, if need be by scrolling."""
-    absolute: Rect
-    """Where content of ``position: absolute`` can be seen."""
-    fixed: Rect
+    flow: Area
+    absolute: Area
+    fixed: Area
     alpha: float
     number: int
     """The browser's number of the layer."""
@@ -84,6 +85,7 @@ class Frame:
         index: int = 0,
         corner: tuple[float, float] = (0.0, 0.0),
         *,
+        clip: Rect = css.EVERYWHERE,
         alpha: float = 1.0,
     ) -> None:
         """
@@ -91,6 +93,7 @@ class Frame:
             documents, words: DevTools' snapshot of the page.
             painted: the boxes of the frames around this one, or a :func:`canvas`.
             index, corner: of the document, and of its window.
+            clip: the part of the window that is shown; a page is shown where it is scrolled to.
             alpha: opacity of the frame; 0: it is invisible.
         """
         document, self._words, self._painted = documents[index], words, painted
@@ -121,17 +124,16 @@ class Frame:
         self._known = frozenset(inner["index"])
         """The frame elements whose documents are known."""
         self._read_layout(document, corner)
-        self._paint(corner, alpha, whole=index == 0)
+        self._paint(corner, clip, alpha)
         self.inner = {
             place: Frame(
                 documents, words, painted, child, self._corner(place),
+                clip=self._seen[place][0] if place in self._seen else css.NOWHERE,
                 alpha=float(self.shows(place)),
             )
             for place, child in zip(inner["index"], inner["value"], strict=True)
         }  # fmt: skip
         """The frame in each frame element."""
-
-    # -- what is painted ----------------------------------------------------------------------
 
     def _read_layout(self, document: Reply, corner: tuple[float, float]) -> None:
         layout, boxes = self._layout, document["textBoxes"]
@@ -155,15 +157,16 @@ class Frame:
             self._lines.setdefault(entry, []).append((self._moved(bounds), start, length))
         self._pieces: dict[int, list[tuple[str, Rect, Rect]]] = {}
 
-    def _paint(self, corner: tuple[float, float], alpha: float, *, whole: bool) -> None:
+    def _paint(self, corner: tuple[float, float], clip: Rect, alpha: float) -> None:
         """Find for each node how its content is painted, and the painted boxes."""
         self._behind_content = self._orders()
         self._seen: dict[int, tuple[Rect, float, bool]] = {}
-        """The visible parts of boxes, when they are painted, and whether they are not empty."""
+        """What is shown of visible boxes, when it is painted, and whether they are not empty."""
         area, window = self._extent(corner)
-        self._canvas = css.EVERYWHERE if whole else window
+        shown = clip if clip == css.EVERYWHERE else css.common(window, clip)
         first = next(iter(self._layout["paintOrders"]), 0)
-        self._inside = [_Inside(area, area, window, alpha, first, first)]
+        flow = area, shown
+        self._inside = [_Inside(flow, flow, (window, shown), alpha, first, first)]
         for place in range(1, len(self.parents)):
             outer = self._inside[self.parents[place]]
             self._inside.append(self._entered(place, outer) if place in self._entries else outer)
@@ -201,48 +204,47 @@ class Frame:
     def _entered(self, place: int, outer: _Inside) -> _Inside:
         """How the content of a node is painted; its own box is added to the painted ones."""
         style, own, entry = self.style(place), self.rect(place), self._entries[place]
-        base = {"fixed": outer.fixed, "absolute": outer.absolute}.get(style["position"], outer.flow)
+        placed = {"fixed": outer.fixed, "absolute": outer.absolute}
+        base, now = placed.get(style["position"], outer.flow)
         alpha = outer.alpha * float(style["opacity"]) * css.filtered(style["filter"])
         if css.cut_away(style, own):
             alpha = 0.0
         number, own_order, order = self._layout["paintOrders"][entry], outer.order, outer.order
         if number != outer.number:
             own_order, order = number, self._behind_content.get(number, number)
-        if style["visibility"] == "visible" and alpha > FAINT:
-            self._add(place, style, css.common(own, base), own_order, alpha)
-        flows = css.flows(style)
+        flows, reached = css.flows(style), css.large(css.common(own, base))
+        if style["visibility"] == "visible" and alpha > FAINT and reached:
+            self._add(place, style, css.common(own, now), own_order, alpha)
         if flows == css.VISIBLE or style["display"] == "inline" or self.tags[place] in _ROOTS:
-            content = base
-        elif css.large(css.common(own, base)):
+            content = base, now
+        elif reached:
             scrolled = self._layout["scrollRects"][entry] or (0, 0)
-            content = css.reach(flows, style, own, scrolled, base)
+            content = css.reach(flows, style, own, scrolled, base), css.common(own, now)
         else:
-            content = css.NOWHERE
+            content = css.NOWHERE, css.NOWHERE
         turned = style["transform"] != "none" or style["filter"] != "none"
         holds = turned or style["position"] != "static"
         absolute, fixed = content if holds else outer.absolute, content if turned else outer.fixed
         return _Inside(content, absolute, fixed, alpha, number, order)
 
-    def _add(self, place: int, style: Style, seen: Rect, order: float, alpha: float) -> None:
-        """Record a box that may be visible."""
-        if not css.large(seen):
-            return
+    def _add(self, place: int, style: Style, shown: Rect, order: float, alpha: float) -> None:
+        """Record a box that may be visible, and the part of it that is shown."""
         tag, colour = self.tags[place], css.colour(style["background-color"])
         picture = tag in _PICTURES and place not in self._known
         picture = picture or style["background-image"] != "none" or colour is None
         *paint, own_alpha = colour or (0.0, 0.0, 0.0, 0.0)
         framed = (style["border-left-width"], style["border-top-width"]) != ("0px", "0px")
         filled = picture or own_alpha > 0 or framed or tag in _FIELDS or place in self._known
-        self._seen[place] = seen, order, filled
+        self._seen[place] = shown, order, filled
         if not picture and (own_alpha == 0 or style["background-clip"] == "text"):
             return
         if tag in _ROOTS:  # it fills the window
-            seen, order = self._canvas, self._inside[0].order
+            shown, order = self._inside[0].flow[1], self._inside[0].order
         # A clip path may have any shape, so that the box covers nothing.
         alpha *= own_alpha * (1 if style["clip-path"] == "none" else 0.5)
-        box = _Box(order, place, seen, None if picture else (paint[0], paint[1], paint[2], alpha))
+        box = _Box(order, place, shown, None if picture else (paint[0], paint[1], paint[2], alpha))
         for band, boxes in self._painted.items():
-            if seen[1] < (band + 1) * _BAND and seen[3] >= band * _BAND:
+            if shown[1] < (band + 1) * _BAND and shown[3] >= band * _BAND:
                 boxes.append(box)
 
     def rect(self, place: int) -> Rect:
@@ -260,9 +262,9 @@ class Frame:
 
     def shows(self, place: int, *, filled: bool = False) -> bool:
         """Whether something of an element is visible; ``filled``: more than an empty box."""
-        for inner in range(place, self.ends[place]):
-            seen, order, full = self._seen.get(inner, (css.NOWHERE, 0.0, False))
-            if seen != css.NOWHERE and (full or not filled) and not self._covered(seen, order):
+        for inner in filter(self._seen.__contains__, range(place, self.ends[place])):
+            shown, order, full = self._seen[inner]
+            if (full or not filled) and not self._covered(shown, order):
                 return True
         return False
 
@@ -282,9 +284,9 @@ class Frame:
                 yield box
 
     def _covered(self, rect: Rect, order: float) -> bool:
-        """Whether opaque boxes lie over the ends and the middle of an area."""
+        """Whether opaque boxes lie over the ends and the middle of an area that is shown."""
         y = (rect[1] + rect[3]) / 2
-        return all(
+        return css.large(rect) and all(
             any(box.opaque and box.order > order for box in self._at(x, y))
             for x in (rect[0] + 1, (rect[0] + rect[2]) / 2, rect[2] - 1)
         )
@@ -292,15 +294,14 @@ class Frame:
     def _ground(self, rect: Rect, order: float) -> Colour | None:
         """The colour behind the middle of an area; ``None``: it is not known."""
         mixed: Colour | None = None
-        under = self._at((rect[0] + rect[2]) / 2, (rect[1] + rect[3]) / 2)
+        middle = (rect[0] + rect[2]) / 2, (rect[1] + rect[3]) / 2
+        under = self._at(*middle) if css.large(rect) else ()
         for box in sorted(box for box in under if box.order <= order):
             if box.colour is None or box.opaque:
                 mixed = box.colour
             elif mixed is not None:
                 mixed = css.mixed(box.colour, mixed)
         return mixed
-
-    # -- texts --------------------------------------------------------------------------------
 
     def text(self, place: int) -> str:
         """The visible text in a node, on one line; texts that touch are not separated."""
@@ -373,8 +374,8 @@ class Frame:
         """Whether a line of a text can be read."""
         holder = next(k for k in self.around(place) if k in self._entries)
         inside, style = self._inside[holder], self.style(holder)
-        part = css.common(line, inside.flow)
-        tiny = line[3] - line[1] < LEAST_LINE or not css.large(part)
+        part = css.common(line, inside.flow[1])
+        tiny = line[3] - line[1] < LEAST_LINE or not css.large(css.common(line, inside.flow[0]))
         if style["visibility"] != "visible" or inside.alpha <= FAINT or tiny:
             return False
         fill = css.colour(style["-webkit-text-fill-color"])

@@ -188,6 +188,23 @@ async def test_what_only_looks_like_hidden_text_is_listed(browser: WebBrowser, p
     assert [e.role for e in hand.screen.elements if e.label == "Agree"] == ["checkbox"]
 
 
+async def test_what_is_scrolled_out_covers_nothing_and_is_not_covered(
+    browser: WebBrowser, pages: Site
+) -> None:
+    rows = "".join(f"<p style='background: white; height: 50px'>Row {k}</p>" for k in range(6))
+    pages.pages["/rows"] = HTML, f"<body style='background: white'>{rows}"
+    body = f"""<div style="overflow: auto; height: 60px; position: relative">{rows}</div>
+<p>After the list</p><iframe src=/rows height=90></iframe><p>After the frame</p>
+<div style="position: relative; background: white; height: 200px">A box over both</div>
+<iframe height=90 srcdoc="<p>In a frame</p><p style='color: white'>Ghost</p>"></iframe>"""
+    hand = await shown(browser, pages, body, view=WebView(size=(800, 900)))
+    assert [label for label in hand.labels if label.startswith("Row")] == [
+        f"Row {k % 6}" for k in range(12)
+    ]
+    assert {"After the list", "After the frame", "A box over both", "In a frame"} <= {*hand.labels}
+    assert "Ghost" not in hand.labels
+
+
 async def test_the_visible_part_of_a_text_is_listed(browser: WebBrowser, pages: Site) -> None:
     body = "<div style='height: 20px; width: 60px; overflow: hidden; line-height: 20px'>"
     hand = await shown(browser, pages, f"{body}First Second<br>Third</div>")
