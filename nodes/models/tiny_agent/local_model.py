@@ -19,7 +19,6 @@ from transformers.utils import logging
 
 from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
 from swarm_ui.nodes.models.tiny_agent.shipped_agents import (
@@ -110,8 +109,6 @@ class ScreenCodec:
         return Completion(
             text=action.text if isinstance(action, Unparsed) else action.json(),
             prompt=self.tokenizer.shown(prompt),
-            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(new.tokens)),
-            logprob=new.logprob,
         )
 
     def spoken(self, prompt: Encoded, reply: str) -> list[int] | None:

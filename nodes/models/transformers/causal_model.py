@@ -22,7 +22,6 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError
-from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.reply_patterns import decision_pattern
@@ -267,8 +266,6 @@ class ChatCodec:
         text = str(decode(new.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
         return Completion(
             text=text,
-            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(new.tokens)),
-            logprob=new.logprob,
             sampled=() if new.tokens == self.spoken(prompt, text) else tuple(new.tokens),
             **prompt.told(),
         )

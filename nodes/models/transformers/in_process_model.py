@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError, brief
+from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request, at_leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Decoder, Row
@@ -61,7 +62,7 @@ class Codec(Protocol[P]):
         ``ModelError`` if no reply is possible."""
 
     def completion(self, prompt: P, new: Continuation) -> Completion:
-        """The answer that new tokens encode, without the names of model and adapter."""
+        """The text that new tokens encode, and its prompt."""
 
     def spoken(self, prompt: P, reply: str) -> list[int] | None:
         """Tokens of a reply as it is, with the end token; ``None``: the model cannot write it."""
@@ -205,7 +206,11 @@ class InProcessModel(Generic[P]):
             new = await self._ask(exact, rows)
         return [
             msgspec.structs.replace(
-                self.codec.completion(prompt, said), model=self.name, adapter=request.adapter
+                self.codec.completion(prompt, said),
+                usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(said.tokens)),
+                logprob=said.logprob,
+                model=self.name,
+                adapter=request.adapter,
             )
             for request, prompt, said in zip(exact, prompts, new, strict=True)
         ]
