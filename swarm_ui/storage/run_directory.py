@@ -24,6 +24,7 @@ import platform
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -222,11 +223,16 @@ def _clean(value: object) -> object:
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
     """Versions of those packages that are installed."""
-    found: dict[str, str] = {}
-    for package in packages:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+    found = {package: _version(package) for package in packages}
+    return {package: version for package, version in found.items() if version is not None}
+
+
+@cache  # looking one up reads folders and files
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _now() -> datetime.datetime:
