@@ -129,9 +129,9 @@ def how_each_thinks(folder: Path, settings: list[str]) -> list[Run]:
         OUT.print("Real web pages were left out: no Chromium is installed.")
         return [*runs.values()]
     web = ["env.name=miniwob", *TEAM, "team.views=same", "model.name=general"]
-    adapted = [*web, f"model.adapters={runs[TRAINED].adapters}"]
-    pages = {UNTRAINED: opened(folder / "pages-untrained", *web),
-             TRAINED: opened(folder / "pages-trained", *adapted)}  # fmt: skip
+    own = f"model.adapters={runs[TRAINED].adapters}"
+    pages = {UNTRAINED: opened(folder / "pages-untrained", *web)}
+    pages[TRAINED] = opened(folder / "pages-trained", *web, own)
     compared("3. Real web pages (MiniWoB++), never trained on", pages, episodes=49)
     real = ["env.name=miniwob", "model.name=smollm2", "team.agents=1"]
     learned = {name: opened(folder / name, *real, f"model.adapters={name}") for name in SMOLLM2}
