@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +27,15 @@ for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "CLICOL
 os.environ["TERM"] = "xterm"
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", MPLBACKEND="Agg")
 
+# Each client of an endpoint reads the certificates of the machine, which takes 20 ms.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
+
 # The tests import a million objects that live to the end. Without the two steps below, the garbage
 # collector looks through all of them again and again, for a fifth of the CPU time of the suite.
 gc.disable()
 
 hypothesis.settings.register_profile(
-    "deterministic", derandomize=True, deadline=None, max_examples=50
+    "deterministic", derandomize=True, deadline=None, max_examples=30
 )
 hypothesis.settings.load_profile("deterministic")
 

@@ -202,7 +202,7 @@ def fuzz(model: LocalModel, saved: Path, folder: Path, examples: int) -> set[str
     return seen
 
 
-@pytest.mark.parametrize("examples", [150, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("examples", [75, pytest.param(20_000, marks=pytest.mark.soak)])
 @pytest.mark.timeout(7200)
 def test_mutated_adapters_are_refused_or_plain(
     model: LocalModel, saved: Path, guest: Path, examples: int

@@ -136,7 +136,7 @@ async def test_counts_that_cannot_be_right_are_our_own(usage: dict[str, Any]) ->
 
 # -- floods and stalls ---------------------------------------------------------------------------
 
-PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"abcdefgh"}}]}\n\n'
+PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"' + b"abcdefgh" * 64 + b'"}}]}\n\n'
 SSE = "text/event-stream"
 
 
@@ -147,7 +147,7 @@ async def zipped(_: bytes, writer: asyncio.StreamWriter) -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (endless(PIECE * 500, SSE), "a body of more than"),
+        (endless(PIECE * 100, SSE), "a body of more than"),
         (endless(b"data: " + b"x" * 60_000, SSE), "a body of more than"),
         (endless(b": ping\n\n" * 5_000, SSE), "a body of more than|no reply in time"),
         (endless(b" " * 60_000, "application/json"), "a body of more than"),

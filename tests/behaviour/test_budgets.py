@@ -90,7 +90,13 @@ async def spend(
     return len(counted), sum(counted)
 
 
-@pytest.mark.parametrize("reported", [True, False], ids=["reported", "not-reported"])
+@pytest.mark.parametrize(
+    "reported",
+    [
+        pytest.param(True, id="reported", marks=pytest.mark.slow),
+        pytest.param(False, id="not-reported"),
+    ],
+)
 @pytest.mark.parametrize("kind", TEXTS)
 async def test_no_text_exceeds_a_budget_of_tokens(kind: str, reported: bool) -> None:
     for tokens in (count_bytes, trained_tokenizer()):

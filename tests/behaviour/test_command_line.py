@@ -186,7 +186,9 @@ def most_memory(shell: Shell, line: str) -> int:
     [
         "export {} episodes --out x.jsonl --force",
         "view --no-open {} --out x.html",
-        "view --no-open {}/traces/episodes.jsonl --out x.html",
+        pytest.param(
+            "view --no-open {}/traces/episodes.jsonl --out x.html", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_memory_of_a_command_does_not_grow_with_the_run(shell: Shell, line: str) -> None:

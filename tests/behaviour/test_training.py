@@ -106,7 +106,14 @@ def test_equal_adapters_that_were_loaded_are_not_trained_as_one() -> None:
     assert not torch.equal(after["agent_0"], after["agent_1"])
 
 
-@pytest.mark.parametrize("loaded", [(), ("agent_1",), AGENTS])
+@pytest.mark.parametrize(
+    "loaded",
+    [
+        pytest.param((), marks=pytest.mark.slow),
+        ("agent_1",),
+        pytest.param(AGENTS, marks=pytest.mark.slow),
+    ],
+)
 def test_a_resumed_training_shares_what_it_would_have_shared(
     tmp_path: Path, loaded: tuple[str, ...]
 ) -> None:

@@ -49,7 +49,7 @@ def test_a_page_shows_its_record(section: Section) -> None:
 @pytest.mark.parametrize(
     "measured",
     [
-        lambda: engine.tables(engine.measure(QUICK)),
+        pytest.param(lambda: engine.tables(engine.measure(QUICK)), marks=pytest.mark.slow),
         lambda: edges.sample_tables(edges.measure_samples(QUICK)),
         lambda: worlds.phone_tables(worlds.measure_phone(QUICK)),
     ],
@@ -61,6 +61,7 @@ def test_a_measurement_runs(measured: Any, monkeypatch: pytest.MonkeyPatch) -> N
     show(measured())
 
 
+@pytest.mark.slow
 def test_language_model(folder: Path) -> None:
     model = CausalModel.named(str(folder), prompt_format="compact")
     model = language_model.with_adapters(model, None)

@@ -207,13 +207,14 @@ async def episodes(model: Any, jobs: Sequence[tuple[str, int]], **team: Any) -> 
     ]
 
 
-async def base_agent_episodes() -> dict[str, list[str]]:
+async def base_agent_episodes(step: int = 1) -> dict[str, list[str]]:
+    """``step``: every how many-th episode is played."""
     from swarm_ui.nodes import LocalModel
 
     model, jobs = LocalModel.load(), test_jobs()
     return {
-        "alone": await episodes(model, jobs, agents=1, rounds=1),
-        "team": await episodes(model, jobs[::7], agents=4, rounds=2, temperature=0.8),
+        "alone": await episodes(model, jobs[::step], agents=1, rounds=1),
+        "team": await episodes(model, jobs[:: 7 * step], agents=4, rounds=2, temperature=0.8),
     }
 
 

@@ -133,7 +133,8 @@ def test_what_cannot_be_trained_is_refused() -> None:
         ScriptedCritic(made)
 
 
-@pytest.mark.parametrize("method", ["dpo", pytest.param("rft", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["dpo", "rft"])
 def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
     update = replace(CONFIG.update, method=method)
     config = replace(CONFIG, edges="redraw", iterations=2, update=update)

@@ -83,7 +83,8 @@ async def trained(
         await opponent.close()
 
 
-@pytest.mark.parametrize("dies_at", [1, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dies_at", [1, 200])
 async def test_an_endpoint_that_dies_ends_the_run_which_resumes_to_the_same(
     tmp_path: Path, dies_at: int
 ) -> None:

@@ -52,6 +52,7 @@ class Stop(Exception):
     """Ends a run in the middle of an iteration."""
 
 
+@pytest.mark.slow
 def test_a_resumed_run_on_the_real_thing_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
     pytest.importorskip("peft")
     from swarm_ui.environments import phone

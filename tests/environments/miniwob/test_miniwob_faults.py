@@ -52,6 +52,7 @@ async def test_a_page_that_crashes_during_a_step_is_a_fault_of_its_episode() -> 
         assert (await env.step(click(screen, "Click Me!"))).reward == 1.0
 
 
+@pytest.mark.slow  # tests of other sites kill a browser too
 async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another() -> None:
     async with MiniWobBrowser(pages=2) as browser, MiniWobBrowser(pages=1) as another:
         env, other = browser.environments

@@ -250,7 +250,9 @@ async def test_a_site_that_is_down_is_a_fault() -> None:
     await env.close()
 
 
-@pytest.mark.parametrize("start", ["other spelling", "redirect"])
+@pytest.mark.parametrize(
+    "start", ["other spelling", pytest.param("redirect", marks=pytest.mark.slow)]
+)
 async def test_the_site_of_the_task_is_known_by_any_of_its_addresses(start: str) -> None:
     with site() as entrance, site() as shop:
         url = f"http://LOCALHOST:{shop.port}/shop"

@@ -101,7 +101,9 @@ def logprob(model: CausalModel, request: Request, reply: Completion) -> float:
     return float(gained.gather(1, ids[0, 1:, None])[-len(new) :].sum())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.slow if "hybrid" in k else ()) for k in KINDS]
+)
 def test_replies_in_a_batch_are_those_of_a_row_alone(kind: str) -> None:
     model = with_adapters(kind)
     together = answers(model, decisions())

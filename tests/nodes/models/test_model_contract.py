@@ -32,7 +32,8 @@ from swarm_ui.nodes import LocalModel, OpenAIModel, ScriptedModel, VisionModel
 
 LABELS = ("Save", "Back", "Send", "Open", "Save all of the files", "Go")
 NAMES = (None, "agent_0", "agent_1")
-IN_PROCESS = ("tiny", "llama", "gpt2", "mistral", "llava")
+SLOW = pytest.param("mistral", marks=pytest.mark.slow)
+IN_PROCESS = ("tiny", "llama", "gpt2", SLOW, "llava")
 
 
 def asked(adapter: str | None = None, **settings: Any) -> list[Request]:

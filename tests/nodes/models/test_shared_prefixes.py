@@ -88,7 +88,7 @@ def same(one: Sequence[Completion], other: Sequence[Completion]) -> None:
     [
         ("llama", "compact"),
         pytest.param("llama", "json", marks=pytest.mark.slow),
-        ("gpt2", "compact"),
+        pytest.param("gpt2", "compact", marks=pytest.mark.slow),
         pytest.param("mistral", "compact", marks=pytest.mark.slow),
     ],
 )

@@ -128,7 +128,8 @@ def test_vectors_of_a_picture_are_computed_once() -> None:
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("kind", [pytest.param("llava", marks=pytest.mark.slow), "idefics3"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["llava", "idefics3"])
 def test_it_is_saved_and_opened_with_its_adapters(kind: str, tmp_path: Any) -> None:
     model = with_adapters(opened(kind))
     model.save(tmp_path / "model")

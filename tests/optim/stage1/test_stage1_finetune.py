@@ -192,6 +192,7 @@ def test_long_samples_are_left_out_and_counted(
 # -- an adapter to start from -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_the_weights_of_an_adapter(
     model: Path, questions: Path, adapter: Path, tmp_path: Path
 ) -> None:
