@@ -47,7 +47,7 @@ def test_every_page_is_in_the_navigation(site: Path) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["", ".nodes", ".storage", ".viz", ".report", ".optim.stage1", ".experiment"]
+    ["", ".nodes", ".viz", ".report", ".optim.stage1", ".experiment"]
     + [f".environments.{name}" for name in ("phone", "miniwob", "wrappers")],
 )
 def test_the_reference_has_every_public_name(site: Path, module: str) -> None:
