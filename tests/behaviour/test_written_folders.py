@@ -80,7 +80,10 @@ def places(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*"))]
 
 
-@pytest.mark.parametrize("line", [_PLAYED, _TRAINED], ids=["eval", "train"])
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(_PLAYED, id="eval"), pytest.param(_TRAINED, id="train", marks=pytest.mark.slow)],
+)
 def test_a_continued_run_writes_through_no_link(shell: Shell, line: str) -> None:
     assert shell(f"{line} --out r").code in (0, 5)
     folder, again = shell.folder / "r", f"{line.split()[0]} --resume r"

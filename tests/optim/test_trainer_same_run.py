@@ -236,7 +236,8 @@ def test_two_processes_train_the_team_of_one(tmp_path: Path, settings: TeamConfi
     assert checkpoints(tmp_path / "run") == ["iteration-0003"]
 
 
-@pytest.mark.parametrize("processes", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 3])
 def test_a_run_that_lost_a_process_goes_on_with_any_number(tmp_path: Path, processes: int) -> None:
     quiet = precise()
     expected = quiet, run(quiet, None, config=EXACT)

@@ -77,7 +77,7 @@ def possible(reply: str, decision: Decision, form: str) -> bool:
     return action.action_type != "input_text" or (element is not None and element.editable)
 
 
-@pytest.mark.parametrize("form", ["compact", "json"])
+@pytest.mark.parametrize("form", ["compact", pytest.param("json", marks=pytest.mark.slow)])
 def test_every_reply_is_an_action_that_is_possible(form: str) -> None:
     questions = asked(24, max_tokens=500)
     bound = model(form, constrained=True)
