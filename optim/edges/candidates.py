@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.trace.records import EdgeName
+from swarm_ui.topology import Edge
 
 MAX_EXACT = 12
 """Maximum number of nodes for exact sums over orders (4096 sets)."""
@@ -24,19 +24,19 @@ class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     order: tuple[str, ...]
     """All nodes, in their order in the run."""
-    edges: tuple[EdgeName, ...]
+    edges: tuple[Edge, ...]
     """(sender, listener), sorted by the listener's and then the sender's position in ``order``."""
     log_prob: float | None
     """Log-probability (nats) of order and edges, under the parameters it was sampled with."""
 
     @classmethod
-    def of(cls, order: Sequence[str], edges: Iterable[EdgeName], log_prob: float | None) -> Self:
+    def of(cls, order: Sequence[str], edges: Iterable[Edge], log_prob: float | None) -> Self:
         """A sample of edges in any sequence."""
         rank = {name: place for place, name in enumerate(order)}
         ranked = sorted(edges, key=lambda edge: (rank[edge[1]], rank[edge[0]]))
         return cls(order=tuple(order), edges=tuple(ranked), log_prob=log_prob)
 
-    def __iter__(self) -> Iterator[EdgeName]:
+    def __iter__(self) -> Iterator[Edge]:
         return iter(self.edges)
 
 
@@ -58,7 +58,7 @@ class CandidateGraph:
     def __init__(
         self,
         names: Iterable[str],
-        candidates: Iterable[EdgeName] | None = None,
+        candidates: Iterable[Edge] | None = None,
         decision: str | None = None,
     ) -> None:
         self.names, self.decision = tuple(sorted(names)), decision
@@ -93,7 +93,7 @@ class CandidateGraph:
         flat = values.new_zeros(len(values), n * n)
         return flat.index_copy(1, self.senders * n + self.listeners, values).view(-1, n, n)
 
-    def mask(self, edge_sets: Sequence[Iterable[EdgeName]]) -> Tensor:
+    def mask(self, edge_sets: Sequence[Iterable[Edge]]) -> Tensor:
         """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` if an edge is not a candidate."""
         mask = torch.zeros(len(edge_sets), len(self.edges), dtype=torch.bool)
         for row, edges in enumerate(edge_sets):

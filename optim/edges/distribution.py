@@ -39,7 +39,7 @@ from swarm_ui.optim.edges.candidates import (
     best_order,
     edge_set_log_prob,
 )
-from swarm_ui.trace.records import EdgeName
+from swarm_ui.topology import Edge
 
 
 class Draws(NamedTuple):
@@ -66,7 +66,7 @@ class EdgeDistribution(nn.Module):
         team: CollabGraph | Iterable[str],
         *,
         density: float = 0.5,
-        candidates: Iterable[EdgeName] | None = None,
+        candidates: Iterable[Edge] | None = None,
         decision: str | None = None,
     ) -> None:
         """At first all orders are equally likely and every candidate has probability ``density``.
@@ -93,7 +93,7 @@ class EdgeDistribution(nn.Module):
         self.logits = nn.Parameter(torch.full((len(self.candidates),), odds))
 
     @classmethod
-    def from_probabilities(cls, probabilities: Mapping[EdgeName, float]) -> Self:
+    def from_probabilities(cls, probabilities: Mapping[Edge, float]) -> Self:
         """Each edge with its own probability *given that its sender comes first*. Raises
         ``ConfigError`` for no edges, a self-loop, or a probability outside (0, 1)."""
         bad = [f"{a} -> {b}: {p}" for (a, b), p in probabilities.items() if not 0.0 < p < 1.0]
@@ -142,7 +142,7 @@ class EdgeDistribution(nn.Module):
     @torch.no_grad()
     def records(self, draws: Draws) -> list[EdgeSample]:
         """The drawn DAGs, with names in place of the numbers of nodes and edges."""
-        chosen: list[list[EdgeName]] = [[] for _ in draws.orders]
+        chosen: list[list[Edge]] = [[] for _ in draws.orders]
         for row, edge in draws.chosen.nonzero().tolist():
             chosen[row].append(self.candidates[edge])
         orders = [[self.names[node] for node in order] for order in draws.orders.tolist()]
@@ -178,7 +178,7 @@ class EdgeDistribution(nn.Module):
             start += size
         return total
 
-    def log_prob(self, dags: Sequence[EdgeSample | Iterable[EdgeName]]) -> Tensor:
+    def log_prob(self, dags: Sequence[EdgeSample | Iterable[Edge]]) -> Tensor:
         """Log-probability (nats) of each DAG, ``[B]``, with gradient.
 
         The probability of the edges, summed over all orders, which removes the noise of the order;
@@ -214,7 +214,7 @@ class EdgeDistribution(nn.Module):
         return torch.where((chosen & ~leading).any(1), -math.inf, total)
 
     @torch.no_grad()
-    def marginals(self) -> dict[EdgeName, float]:
+    def marginals(self) -> dict[Edge, float]:
         """Probability of each candidate over all orders, before any is dropped (closed form)."""
         graph = self.graph
         first = torch.sigmoid(self.scores[graph.senders] - self.scores[graph.listeners])
@@ -256,7 +256,7 @@ class EdgeDistribution(nn.Module):
                 about = file.metadata() or {}
                 made = cls(
                     msgspec.json.decode(about["names"], type=list[str]),
-                    candidates=msgspec.json.decode(about["candidates"], type=list[EdgeName]),
+                    candidates=msgspec.json.decode(about["candidates"], type=list[Edge]),
                     decision=msgspec.json.decode(about["decision"], type=str | None),
                 )
                 made.load_state_dict({k: file.get_tensor(k) for k in ("scores", "logits")})

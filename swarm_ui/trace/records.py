@@ -23,7 +23,6 @@ from swarm_ui.topology import Edge
 
 TRACE_VERSION = 1
 
-EdgeName = Edge
 _NO_USAGE = Usage()
 
 
