@@ -103,7 +103,10 @@ class Session:
                 else:
                     reply = await answer
                 if not isinstance(reply, NodeReply):
-                    raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
+                    raise TypeError(
+                        f"expected a NodeReply, got a {type(reply).__name__}; return "
+                        "NodeReply(content=...), or make the node with function_node"
+                    )
         except Unanswered:
             raise
         except Exception as failure:

@@ -217,7 +217,8 @@ def _index(place: str, screen: Observation) -> int:
     wanted = place.strip().casefold()
     named = [e.index for e in screen.elements if wanted and _short(e.label).casefold() == wanted]
     if len(named) != 1:
-        raise ValueError(f"expected 'label [index]', got {place[:80]!r}, {len(named)} elements")
+        count = f"{len(named)} elements have" if named else "no element has"
+        raise ValueError(f"expected 'label [index]', got {place[:80]!r}; {count} this label")
     return named[0]
 
 

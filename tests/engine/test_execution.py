@@ -127,9 +127,8 @@ def test_an_answer_of_the_wrong_kind_is_a_failure_of_that_node() -> None:
 
     with pytest.raises(RunFailed) as failed:
         in_virtual_time(CollabGraph([Wrong()]).run(BLANK))
-    assert (
-        failed.value.partial.messages[0].error == "TypeError: answered with a int, not a NodeReply"
-    )
+    told = failed.value.partial.messages[0].error or ""
+    assert "expected a NodeReply, got a int" in told and "function_node" in told
 
 
 def test_long_chains_need_no_deep_stack() -> None:
