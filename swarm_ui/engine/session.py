@@ -24,6 +24,10 @@ from swarm_ui.storage.journal import Journal
 from swarm_ui.trace.records import Call
 
 _ID = attrgetter("id")
+_NO_REPLY = (
+    "expected a NodeReply, got a {}; return NodeReply(content=...), or make the node with "
+    "function_node"
+)
 
 
 class Session:
@@ -103,10 +107,7 @@ class Session:
                 else:
                     reply = await answer
                 if not isinstance(reply, NodeReply):
-                    raise TypeError(
-                        f"expected a NodeReply, got a {type(reply).__name__}; return "
-                        "NodeReply(content=...), or make the node with function_node"
-                    )
+                    raise TypeError(_NO_REPLY.format(type(reply).__name__))
         except Unanswered:
             raise
         except Exception as failure:
